@@ -25,7 +25,7 @@ bool is_year(std::string_view release) {
   return release.size() == 4 && release.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The set in force in that year; years order as text.
+// The set of figures for that year; years compare as text.
 const Framework* set_of_year(std::string_view base, std::string_view year) {
   const Framework* oldest = nullptr;
   for (const Framework& row : frameworks()) {

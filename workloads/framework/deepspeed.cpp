@@ -15,7 +15,7 @@ Framework deepspeed() {
   row.batch_first_shards = false;  // Megatron's tensor parallelism
   row.gathers_narrow = false;
   row.gathers_inputs_again = true;
-  row.eager_norms = row.eager_final_norm = false;  // Megatron-DeepSpeed takes apex's
+  row.eager_norms = row.eager_final_norm = false;  // Megatron-DeepSpeed uses apex's
   row.bias_kernels = true;
   row.core_copies = CoreCopies::own;
   row.gate_apart = false;
@@ -32,7 +32,7 @@ Framework deepspeed() {
   row.bucket_elements_per_rank = 0;
   row.exposed_buckets = true;
   // stage_1_and_2.py and stage3.py, reduce_independent_p_g_buckets_and_remove_grads: elements_in_ipg_bucket +
-  // numel > reduce_bucket_size. Stage 0 looks afterwards (engine.py, allreduce_no_retain).
+  // numel > reduce_bucket_size. Stage 0 checks afterwards (engine.py, allreduce_no_retain).
   row.buckets_never_exceed = true;
   row.bucket_copies = 1;
   row.scatter_gradients = false;
@@ -46,7 +46,7 @@ Framework deepspeed() {
   row.prefetch_elements = 5e7;
   row.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   row.live_parameters = 1e9;       // stage3_max_live_parameters
-  // stage_1_and_2.py, step: single_grad_partition, gone after _optimizer_step; stage3.py,
+  // stage_1_and_2.py, step: single_grad_partition, freed after _optimizer_step; stage3.py,
   // _prepare_fp32_grad_for_sub_group and _release_sub_group, sub_group_size elements at a time.
   row.copies_for_update = true;
   row.update_elements = 1e9;
@@ -54,7 +54,7 @@ Framework deepspeed() {
 }
 
 // Megatron-DeepSpeed and its forks before FlashAttention (microsoft/Megatron-DeepSpeed 1619965,
-// EleutherAI/gpt-neox, THUDM's GLM-130B): layers are megatron@2021's.
+// EleutherAI/gpt-neox, THUDM's GLM-130B): layers as in megatron@2021.
 Framework deepspeed_2022() {
   Framework row = deepspeed();
   row.release = "2022";

@@ -1,11 +1,11 @@
 #include "workloads/framework/rows.hpp"
 
 namespace topsim::workloads {
-// InternEvo 0.2 (internlm/solver/optimizer/hybrid_zero_optim.py, configs/7B_sft.py): 16-bit gradients
-// all-reduced in buckets of 512 Mi elements behind the backward pass; a whole tensor's states have one
-// owner, who broadcasts it after the update (overlap_sync_param False). FlashAttention 1.0.5 (InternLM
-// doc/en/install.md of July 2023), whose package also brings rotary embedding and cross entropy; apex norms
-// of fp32 copies, silu and product in two kernels.
+// InternEvo 0.2 (internlm/solver/optimizer/hybrid_zero_optim.py, configs/7B_sft.py): 16-bit gradients are
+// all-reduced in buckets of 512 Mi elements during the backward pass; the states of a whole tensor have one
+// owner, which broadcasts the tensor after the update (overlap_sync_param False). FlashAttention 1.0.5
+// (InternLM doc/en/install.md of July 2023), whose package also contains rotary embedding and cross entropy;
+// apex norms of fp32 copies; silu and product in two kernels.
 Framework internevo() {
   Framework row = ddp();
   row.name = "internevo";

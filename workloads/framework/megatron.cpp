@@ -10,18 +10,18 @@ namespace {
 // bias, baddbmm, dropout, bmm, contiguous, 2 norms, softmax, GeLU, 2 bias-dropout-adds, and 4 reads and
 // writes of random states around the dropout; 28 views; Functions: 2 norms, 2 copy_to, 2 reduce_from,
 // softmax, GeLU, and 3 scripts. Backward: 8 + 4 matmuls, 4 bias sums, 12 gradient accumulations, 10 others.
-// Softmax in operators (fused_softmax.py), not its Function: cast, product, mask, nn.Softmax, cast; backward
-// as many, and a copy.
+// Where softmax runs as operators (fused_softmax.py) instead of as a Function: cast, product, mask,
+// nn.Softmax, cast; backward as many, and a copy.
 // Checkpoint (tensor_parallel/random.py): 12 reads and writes of states, the nested backward.
 // A micro-batch (megatron/data/data_samplers, mpu/data.py: broadcast_data; utils.py:
 // get_ltor_masks_and_position_ids): lengths to the accelerator, broadcast and read back; tokens flattened,
 // copied and broadcast; 10 operators and 8 views for tokens, labels, masks and positions.
-// In a step these calls, too, take longer than in loops. Of the same layers in 16 bits on DGX A100
+// In a step these calls, too, take longer than in loops. For the same layers in 16 bits on DGX A100
 // (TRANSFORMER_IMPL=local, no recompute, timers on, 12 layers of 512, micro-batches of 4, 32 sequences on 8),
 // Megatron-LM publishes iterations in tests/functional_tests/test_results/gpt3 and jet, medians over commits:
-// tp1 pp1 60.1 ms, tp1 pp2 95.2, tp2 pp2 128.5, tp1 pp4 120.9, tp4 204.2. With 43 us of calls a parameter of
-// --log-num-zeros-in-grad and a view of --log-params-norm beside them, each asks for 1.59, 2.01, 1.76, 1.87,
-// 1.88 times the time of a loop on that host (1.35 of a DGX H100's).
+// tp1 pp1 60.1 ms, tp1 pp2 95.2, tp2 pp2 128.5, tp1 pp4 120.9, tp4 204.2. With 43 us of calls per parameter
+// for --log-num-zeros-in-grad and a view for --log-params-norm in addition, these need 1.59, 2.01, 1.76,
+// 1.87, 1.88 times the time of a loop on that host (1.35 of a DGX H100's).
 constexpr HostProfile kMegatron2022{
     .forward = {.operators = 19, .views = 28, .functions = 11, .modules = 11},
     .backward = {.operators = 38, .views = 28, .functions = 11},
@@ -36,22 +36,22 @@ constexpr HostProfile kMegatron2022{
     .plain_softmax = {.forward = {.operators = 5, .functions = -1, .modules = 1},
                       .backward = {.operators = 6, .functions = -1}},
 };
-// Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
+// Megatron-Core with Transformer Engine. TEColumnParallelLinear forward takes 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
-// Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
+// Transformer Engine counts as 4 Functions forward, 3 backward. In addition rotary (2), split of QKV, SwiGLU
 // and 3 scripts.
 // Five tensors of a micro-batch are copied and, over a tensor group, broadcast (training/utils.py:
 // get_batch_on_this_tp_rank), on the first and the last stage; nothing is read back.
 // In a step a call takes twice as long as in the loops that timed it alone (why is not known). Megatron's
-// functional tests publish iterations of a GPT of 12 layers, hidden 512, whose kernels need a tenth of them
-// on a DGX H100. Of bf16, golden_values_dev_dgx_h100.json: 4 micro-batches, tensor parallel
+// functional tests publish iterations of a GPT of 12 layers, hidden 512, whose kernels need a tenth of that
+// time on a DGX H100. In bf16, golden_values_dev_dgx_h100.json: 4 micro-batches, tensor parallel
 // (gpt3_mcore_te_tp4_pp1_dist_optimizer_overlap_grad_reduce_param_gather), 227.5 ms; one
-// (gpt3_mcore_te_tp1_pp1_dist_optimizer_fim_dataset) 60.1: 4.65 ms a layer, forward and backward. These
+// (gpt3_mcore_te_tp1_pp1_dist_optimizer_fim_dataset) 60.1: 4.65 ms per layer, forward and backward. These
 // calls, the collectives, what the tests leave unfused (attention's products, softmax and dropout, 12
-// operators, gradients added by one of their own) and some 20 tensors filled because the tests are
-// deterministic make 2.3 ms. Of 8 bits, not deterministic, fused attention
+// operators, separate operators that add gradients) and some 20 tensors filled because the tests are
+// deterministic add up to 2.3 ms. In 8 bits, not deterministic, fused attention
 // (gpt3_345m_weekly_dgx_h100_1N8G_mcore_nondet_tp1_pp1_fp8_no_model_parallel): 0.49 s for 8 micro-batches,
-// 5.1 ms a layer where these calls, linears twice, make 2.6.
+// 5.1 ms per layer where these calls, linears twice, add up to 2.6.
 constexpr HostProfile kMegatron2024{
     .forward = {.operators = 12, .views = 15, .functions = 27, .modules = 11},
     .backward = {.operators = 20, .views = 15, .functions = 24},
@@ -64,20 +64,20 @@ constexpr HostProfile kMegatron2024{
 };
 // A mixture's layer of Megatron-Core 0.14 and 0.15 on Transformer Engine 2. Attention: two linears, the core
 // counted as 3 Functions, a norm, rotary of queries and keys, the script of bias, dropout and residual;
-// latent attention three linears, two norms and six splits and joins more. Router (moe/router.py,
-// moe_utils.py, fused): the norm before it (2), gating product, top-k, scores and loss of the balance, their
+// latent attention has three linears, two norms and six splits and joins more. Router (moe/router.py,
+// moe_utils.py, fused): the norm before it (2), gating product, top-k, scores and balancing loss, their
 // scaler, the forced balance. Exchange (moe/token_dispatcher.py): counts summed, reshaped and copied to the
-// host, permute, tokens, probabilities, sort; back the same less the counts. DeepEP (fused_a2a.py) replaces
-// them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped linears
-// and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views and a
-// product forward; backward two products, two views, the empty tensor that stands for a gradient already
-// added (grouped_linear.py, handle_custom_ddp_from_mcore), a parameter's hook (distributed_data_parallel.py);
-// in 8 bits, both linears, a tensor made of a part of one allocation and a kernel each way
-// (csrc/extensions/cast.cpp: split_quantize, bulk_allocate). Norms of queries and keys: a module, a Function
-// and an operator each. Where forward and backward overlap, attention, dispatch, experts and combine are
-// nodes with a graph of their own (pipeline_parallel/utils.py: ScheduleNode): forward an event waited for
-// and one recorded, two streams set, an input detached; backward a pass of the autograd engine, its gradient
-// recorded on the stream.
+// host, permute, tokens, probabilities, sort; the same back without the counts. DeepEP (fused_a2a.py)
+// replaces them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped
+// linears and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views
+// and a product forward; backward two products, two views, the empty tensor that stands for a gradient
+// already added (grouped_linear.py, handle_custom_ddp_from_mcore), a parameter's hook
+// (distributed_data_parallel.py); in 8 bits, in both linears, a tensor made from a part of one allocation and
+// a kernel each way (csrc/extensions/cast.cpp: split_quantize, bulk_allocate). Norms of queries and keys: a
+// module, a Function and an operator each. Where forward and backward overlap, attention, dispatch, experts
+// and combine are nodes with a graph of their own (pipeline_parallel/utils.py: ScheduleNode): forward an
+// event waited for and one recorded, two streams set, an input detached; backward a pass of the autograd
+// engine, its gradient recorded on the stream.
 constexpr ExpertCalls kMegatronExperts{
     .counted = true,
     .attention = {.forward = {.operators = 6, .views = 8, .functions = 7, .modules = 6, .linears = 2},
@@ -103,7 +103,7 @@ constexpr ExpertCalls kMegatronExperts{
     .node = {.forward = {.views = 4, .modules = 3}, .backward = {.views = 3, .functions = 1, .modules = 3}},
 };
 
-// What its modules do with fp8.
+// Removes what Transformer Engine's modules do with fp8.
 void without_transformer_engine(Framework& row) {
   row.gathers_narrow = row.gathers_narrow_blocks = row.casts_in_norms = false;
   row.amax_reduction = AmaxReduction::none;
@@ -131,22 +131,23 @@ Framework megatron_2024() {
   row.fused_loss.forward_own = 3;
   // TELinear and TEGroupedLinear pass is_first_microbatch unless disable_parameter_transpose_cache is set
   // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
-  // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).
+  // together are as large as 16-bit weights, and NVIDIA's recipes keep no 16-bit weights (fp8_param).
   row.keeps_narrow_weights = true;
   // Transformer Engine, pytorch/module: layernorm_linear.py and base.py (grad_output_preprocess) cast a
-  // rank's rows of a norm's output and of a gradient, gather_along_first_dim (distributed.py) sends them as
-  // they are, block scales beside them, and transposes come after. Norms write fp8 themselves for delayed
-  // scaling only (csrc/extensions/normalization.cpp, force_unfused_kernel). Where products take either layout
-  // there are no transposes (utils.py, is_non_tn_fp8_gemm_supported: data centre Blackwell).
+  // rank's rows of a norm's output and of a gradient; gather_along_first_dim (distributed.py) sends them as
+  // they are, with their block scales, and transposes follow. Norms write fp8 themselves for delayed scaling
+  // only (csrc/extensions/normalization.cpp, force_unfused_kernel). Where products accept either layout there
+  // are no transposes (utils.py, is_non_tn_fp8_gemm_supported: data centre Blackwell).
   row.gathers_narrow = row.gathers_narrow_blocks = true;
   row.casts_in_norms = row.reads_either_layout = true;
-  // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; B200's have none.
+  // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; those for B200 have
+  // none.
   row.scatters_narrow = true;
-  // NeMo, collections/llm/fn/activation.py: squared_relu is pow(relu(x), 2), its "@torch.jit.script" a
-  // comment.
+  // NeMo, collections/llm/fn/activation.py: squared_relu is pow(relu(x), 2), with "@torch.jit.script"
+  // commented out.
   row.eager_squared_relu = true;
   // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
-  // average is the collective's (average_in_collective, as NeMo's recipes set it).
+  // collective computes the average (average_in_collective, as NeMo's recipes set it).
   row.gradient_passes = 1;
   // NeMo, collections/llm/recipes/precision/mixed_precision.py, and Megatron-Bridge, training/
   // mixed_precision.py: grad_reduce_in_fp32 is False in fp16_mixed, True in bf16_mixed.
@@ -171,9 +172,10 @@ Framework megatron_2025() {
 }
 
 // Megatron-Core 0.6 of April 2024, mixtures. moe/token_dispatcher.py orders rows by torch.gather, scatter and
-// scatter_add, with an index for every number, twice each way, and its all-to-all by index_select. GroupedMLP
-// (moe/experts.py) has one weight for all experts: grouped_gemm's gradients of it are 16-bit tensors, which
-// distributed_data_parallel.py adds to fp32 ones (main_grad.add_), and silu(gate) * up is two operators.
+// scatter_add, with an index for every number, twice each way, and in its all-to-all by index_select.
+// GroupedMLP (moe/experts.py) has one weight for all experts: its gradients by grouped_gemm are 16-bit
+// tensors, which distributed_data_parallel.py adds to fp32 ones (main_grad.add_), and silu(gate) * up is two
+// operators.
 Framework megatron_2024_core06() {
   Framework row = megatron_2024();
   row.release = "2024-core0.6";
@@ -202,7 +204,7 @@ Framework megatron_2022() {
   row.core_copies = CoreCopies::own;
   row.host = kMegatron2022;
   without_transformer_engine(row);
-  // Figure 1 of Korthikanti et al. has 18 bytes a parameter in fp16.
+  // Figure 1 of Korthikanti et al. shows 18 bytes per parameter in fp16.
   row.fp16_gradients_fp32 = true;
   // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
   // pass.
@@ -225,7 +227,7 @@ Framework megatron_2023() {
 
 // megatron/mpu/layers.py: ColumnParallelLinear calls F.linear, whose gradient is all-reduced by
 // copy_to_tensor_model_parallel_region before anything else runs (the asynchronous one came in early 2022);
-// autograd accumulates. So in microsoft/Megatron-DeepSpeed 1619965 and bigscience-workshop 119a0d2.
+// autograd accumulates. The same in microsoft/Megatron-DeepSpeed 1619965 and bigscience-workshop 119a0d2.
 Framework megatron_2021() {
   Framework row = megatron_2022();
   row.release = "2021";
@@ -240,9 +242,9 @@ Framework megatron_2021() {
   return row;
 }
 
-// NVIDIA/Megatron-LM of 2019, mpu/transformer.py: scale, mask, softmax, dropout and residual are
-// operators of their own; apex has norms, which count as eager ones (its shares are those of a fused set),
-// and Adam.
+// NVIDIA/Megatron-LM of 2019, mpu/transformer.py: scale, mask, softmax, dropout and residual are separate
+// operators; norms and Adam are apex's, and the norms count as eager ones (apex's shares are measured for a
+// fused set).
 Framework megatron_2019() {
   Framework row = megatron_2021();
   row.release = "2019";
@@ -253,8 +255,8 @@ Framework megatron_2019() {
   return row;
 }
 
-// NVIDIA/Megatron-LM 782633c, megatron/model: rms_norm.py, transformer.py (swiglu of chunks, FlashAttention
-// 2 of the flash-attn package), and rotary_pos_emb.py, before Transformer Engine had all of them.
+// NVIDIA/Megatron-LM 782633c, megatron/model: rms_norm.py, transformer.py (swiglu of chunks, FlashAttention 2
+// of the flash-attn package), and rotary_pos_emb.py, before Transformer Engine contained all of them.
 Framework megatron_2023_llama() {
   Framework row = megatron_2024();
   row.release = "2023-llama";

@@ -5,9 +5,9 @@ namespace topsim::workloads {
 namespace {
 using namespace topsim::literals;
 
-// Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
-// FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
-// copy-out, resharding), DDP a hook a parameter in C++.
+// Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others.
+// FSDP adds about 6 operators, 20 views and a Function per unit and pass (_fsdp_param_group.py: copy-in,
+// copy-out, resharding); DDP adds a hook per parameter in C++.
 constexpr HostProfile kEagerDdp{
     .forward = {.operators = 36, .views = 16, .modules = 14},
     .backward = {.operators = 57, .views = 16},
@@ -20,15 +20,15 @@ constexpr HostProfile kEagerFsdp{
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
 };
-// Compiled by layer: one call with its guards (2 Functions' time), kernels of the matmuls, attention and 5
-// fused ones; the hooks of FSDP stay eager.
+// Compiled by layer: one call with its guards (the time of 2 Functions), kernels of the matmuls, attention
+// and 5 fused ones; FSDP's hooks stay eager.
 constexpr HostProfile kCompiledFsdp{
     .forward = {.operators = 19, .views = 20, .functions = 4, .modules = 1},
     .backward = {.operators = 30, .views = 20, .functions = 4},
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
 };
-// Without those hooks: what eager FSDP has beyond eager DDP.
+// Without those hooks: less what eager FSDP adds to eager DDP.
 constexpr HostProfile kCompiledDdp{
     .forward = {.operators = 13, .functions = 2, .modules = 1},
     .backward = {.operators = 16, .functions = 2},
@@ -54,21 +54,23 @@ Framework ddp() {
   row.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
   row.gate_apart = true;                  // w1 and w3, wq, wk and wv there
   // torchtitan/parallelisms/parallelize_llama.py shards [batch, sequence, h] by Shard(1). NCCL joins along
-  // the first dimension: torch/distributed/_functional_collectives.py, all_gather_tensor ends in
-  // torch.cat(torch.chunk(...)) for any other, reduce_scatter_tensor begins so. A view for a batch of one
-  // (torch/_utils.py, _maybe_view_chunk_cat) is younger than all releases here. Autograd keeps what a
-  // redistribution gathered, as any input.
+  // the first dimension only: for any other, torch/distributed/_functional_collectives.py, all_gather_tensor
+  // ends in torch.cat(torch.chunk(...)), and reduce_scatter_tensor begins so. The view for a batch of one
+  // (torch/_utils.py, _maybe_view_chunk_cat) is newer than all releases here. Autograd keeps what a
+  // redistribution gathered, like any input.
   row.batch_first_shards = true;
   row.gathers_inputs_again = false;
-  // torchtitan/distributed/expert_parallel.py, _token_dispatch: rows alone, weighted before or afterwards.
+  // torchtitan/distributed/expert_parallel.py, _token_dispatch: only rows are sent, weighted before or
+  // afterwards.
   row.sends_probabilities = false;
   // torchao/float8/float8_tensor_parallel.py: PrepareFloat8ModuleInput casts before it redistributes, and
-  // NoopFwToFloat8BwDynamic does with the gradient of a row-parallel layer. Tensors with one scale only.
+  // NoopFwToFloat8BwDynamic does so with the gradient of a row-parallel layer. Only for tensors with one
+  // scale.
   row.gathers_narrow = true;
   row.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
   row.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
-  // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
-  // fused.
+  // torch.optim.AdamW is not fused by default; torchtitan/components/optimizer.py sets "foreach", not fused
+  // either.
   row.fused_adam = false;
   row.parameters_fp32 = true;
   row.bucket = 25_MiB;
@@ -78,37 +80,37 @@ Framework ddp() {
   // torchtitan's loss_fn, F.cross_entropy(pred.float()). Forward: cast; log_softmax reads three times and
   // writes (aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward: no row of 128 k words fits shared
   // memory). Backward: nll_loss writes zeros, log_softmax reads its gradient, then gradient and answer, and
-  // writes; cast. Logits 2 and float logits 4 go when log-softmax 4 is there, which two gradients of 4
-  // follow: 12. The second gradient takes the place of the float logits, the third no place that is left (2),
-  // so the allocator's peak is 14 with expandable segments (run_train.sh) as without.
+  // writes; cast. Bytes held: logits 2 and float logits 4 are freed when log-softmax 4 is there, then two
+  // gradients of 4 follow: 12. The second gradient takes the place of the float logits; the third finds no
+  // free place (2), so the allocator's peak is 14, with expandable segments (run_train.sh) or without.
   row.loss = {.held = 14, .forward_copies = 20, .forward_own = 1, .backward_copies = 24, .backward_own = 1};
   // torch/distributed/tensor/parallel/loss.py, _log_softmax: cast, maximum (read), its subtraction (read,
   // written), exponentials (read, written), their sum (read), its logarithm's subtraction (read, written).
   // _nll_loss_and_log_softmax_backward: zeros (written), exponentials (read, written), their sum (two read,
-  // written), times the loss's gradient (read, written); cast. Forward 2 + 4 + 4 + 4, of which 10 go;
-  // backward zeros and exponentials take 8 of these, the sum finds no place: 18.
+  // written), times the loss's gradient (read, written); cast. Bytes held: forward 2 + 4 + 4 + 4, of which 10
+  // are freed; in the backward pass zeros and exponentials take 8 of these, the sum finds no free place: 18.
   row.split_loss =
       LossBytes{.held = 18, .forward_copies = 36, .forward_own = 1, .backward_copies = 36, .backward_own = 1};
-  // flash-attn's: the gradient beside the logits, all of it backward.
+  // flash-attn's: the gradient beside the logits, all of it in the backward pass.
   row.fused_loss = {.held = 4, .forward_own = 1, .backward_own = 2};
   // torch/distributed/pipelining/stage.py: args_recv_info, grad_recv_info and output_chunks have an entry for
   // each micro-batch; received inputs keep their gradients until clear_runtime_states. Until 2025-05 (pytorch
   // pull request 153383) all stages kept their outputs.
   row.message_buffers = true;
-  // torchtitan/parallelisms/parallelize_llama.py of late 2024, before either of DDP and FSDP:
+  // torchtitan/parallelisms/parallelize_llama.py of late 2024, before both DDP and FSDP:
   // _apply_ac_to_transformer_block, selective_ac_option "op".
   row.selective_operators = true;
-  // Checkpoint_wrapper's default is no reentry, whose recompute stops at the last tensor that was saved
-  // (torch/utils/checkpoint.py, _enable_checkpoint_early_stop); compiled, what nobody reads is no part of the
+  // Checkpoint_wrapper's default is without reentry, whose recompute stops at the last tensor that was saved
+  // (torch/utils/checkpoint.py, _enable_checkpoint_early_stop); compiled, unused results are not in the
   // backward graph.
   row.checkpoints_stop = true;
   row.host = kEagerDdp;
   return row;
 }
 
-// torch.compile of the whole model with its loss, whose softmax, sums and casts Inductor makes passes over
-// the 16-bit logits (recalled); the optimiser as karpathy/nanoGPT's model.py asks for it
-// (configure_optimizers, fused).
+// torch.compile of the whole model with its loss: Inductor turns softmax, sums and casts into passes over the
+// 16-bit logits (recalled); the optimiser as karpathy/nanoGPT's model.py sets it (configure_optimizers,
+// fused).
 Framework ddp_compiled() {
   Framework row = ddp();
   row.release = "2024-compile";
@@ -120,8 +122,7 @@ Framework ddp_compiled() {
   return row;
 }
 
-// torch/nn/parallel/data_parallel.py: buckets of 10 MiB (replicate.py, comm.py: buffer_size), nothing
-// overlaps.
+// torch/nn/parallel/data_parallel.py: buckets of 10 MiB (replicate.py, comm.py: buffer_size), no overlap.
 Framework data_parallel() {
   Framework row = ddp();
   row.name = "dataparallel";
@@ -148,23 +149,23 @@ Framework fsdp() {
   row.least_zero = 2;
   row.bucket = row.first_bucket = Bytes(0);
   row.bucket_copies = 0;
-  // fully_shard of the layers, then of the model: embedding, final norm and head are its root's one group,
-  // which is not resharded after the forward pass (_fsdp_state.py, _lazy_init: post_forward_mesh_info = None)
-  // and reduced last; nor is the last layer, whose backward pass comes next (parallelize_llama.py).
+  // fully_shard of the layers, then of the model: embedding, final norm and head are the one group of its
+  // root, which is not resharded after the forward pass (_fsdp_state.py, _lazy_init: post_forward_mesh_info =
+  // None) and reduced last; the last layer, whose backward pass comes next, is not resharded either
+  // (parallelize_llama.py).
   row.root_unit = row.keeps_last_layer = true;
   row.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
-  // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor makes no
-  // kernels of complex numbers ("does not support code generation for complex operators"), so compiled ones
-  // do it too.
+  // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor has no kernels
+  // for complex numbers ("does not support code generation for complex operators"), so compiled models behave
+  // the same.
   row.complex_rotary = true;
   row.host = kEagerFsdp;
   return row;
 }
 
 // FSDP of PyTorch 1.13 to 2.1 as llm-foundry sets it (scripts/train/benchmarking/submit_benchmarks.py):
-// attn_impl triton, the first FlashAttention; mixed_precision PURE
-// reduces in bf16, backward_prefetch BACKWARD_PRE, limit_all_gathers; cross entropy of the flash-attn
-// package.
+// attn_impl triton, the first FlashAttention; mixed_precision PURE reduces in bf16, backward_prefetch
+// BACKWARD_PRE, limit_all_gathers; cross entropy of the flash-attn package.
 Framework fsdp_2023() {
   Framework row = fsdp();
   row.release = "2023";
@@ -175,9 +176,9 @@ Framework fsdp_2023() {
   row.checkpoints_stop = false;  // that came with PyTorch 2.1
   // Its amp_fp8 is Transformer Engine's delayed scaling (composer/core/precision.py).
   row.dynamic_scales = row.wide_inputs = false;
-  row.amax_reduction = AmaxReduction::all;  // no group: the default one of all ranks
-  // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
-  // the parameters are views; the gradients of these views are joined.
+  row.amax_reduction = AmaxReduction::all;  // no group given: the default one of all ranks
+  // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter; the
+  // parameters are views of it, and the gradients of these views are joined.
   row.copies_gathered = false;
   row.gradients_fp32 = row.keeps_last_layer = false;
   row.fused_cross_entropy = true;
@@ -195,8 +196,8 @@ Framework fsdp_compiled() {
 }
 
 // torchtitan since 2025-04 (pull request 1033, build_cross_entropy_loss) compiles the loss too: passes over
-// the 16-bit logits, forward for the maximum and the sum, backward to the gradient. Under tensor parallelism
-// the zeros that _nll_loss_and_log_softmax_backward writes at an index are a tensor of their own, in fp32.
+// the 16-bit logits, forward for the maximum and the sum, backward for the gradient. Under tensor parallelism
+// the zeros into which _nll_loss_and_log_softmax_backward writes at an index are a separate tensor in fp32.
 Framework fsdp_compiled_loss() {
   Framework row = fsdp_compiled();
   row.release = "2025-compile";
@@ -204,8 +205,8 @@ Framework fsdp_compiled_loss() {
   row.fused_cross_entropy = true;
   row.fused_loss = {.held = 4, .forward_own = 2, .backward_own = 2};
   row.split_fused_loss = LossBytes{.held = 8, .forward_own = 2, .backward_copies = 8, .backward_own = 2};
-  // Since 2025-03 (pull request 965, "Don't save reduce scatter output for per op SAC"), which asynchronous
-  // tensor parallelism needed.
+  // Since 2025-03 (pull request 965, "Don't save reduce scatter output for per op SAC"), for asynchronous
+  // tensor parallelism.
   row.recomputes_scatters = true;
   return row;
 }
