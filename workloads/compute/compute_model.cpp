@@ -14,8 +14,8 @@
 namespace topsim::workloads {
 namespace {
 
-// Formats to look up, closest first: constants and rates of a format that the catalogue does not list are
-// those of the next.
+// Formats to look up, closest first: a format that the catalogue does not list takes the constants and rates
+// of the next one.
 std::array<std::string_view, 5> lookup_order(Precision precision) {
   switch (precision) {
     case Precision::fp32:
@@ -46,23 +46,23 @@ const typename Map::mapped_type* find_by(const Map& map, Precision precision) {
   return nullptr;
 }
 
-// Of the product that a chip's sustained rate is measured with.
+// Edge of the matrix product with which a chip's sustained rate is measured.
 constexpr double kEdge = 8192;
 
-// Rows of an odd number of 16-bit numbers are loaded one number at a time (cuBLAS on an A100: cutlass_75_...
-// _align1, pegainfer pull request 1046): twice as long there. GPT-2's 50,257 columns cost 8.8 ms more than
-// 50,304 in a step of 8,192 tokens (rasbt/LLMs-from-scratch, ch05/10: 112,046 and 127,345 tokens/s on an
-// A100), its head's three products, of 768 wide rows, 8.5 here. An H100 showed no difference for 2,501
-// (float8_experimental pull request 145); other chips were not seen.
+// Rows of an odd number of 16-bit numbers are loaded one number at a time (cuBLAS on an A100:
+// cutlass_75_..._align1, pegainfer pull request 1046), which takes twice as long there. GPT-2's 50,257
+// columns cost 8.8 ms more than 50,304 in a step of 8,192 tokens (rasbt/LLMs-from-scratch, ch05/10: 112,046
+// and 127,345 tokens/s on an A100); the head's three products, with rows of 768, cost 8.5 more here. An H100
+// showed no difference for 2,501 (float8_experimental pull request 145); other chips were not seen.
 constexpr double kOddRows = 2;
 constexpr int kOddRowsCapability = 80;
 
-// What dropout adds to a flash kernel and its backward pass: random numbers are made for every score. 0.695
-// and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313); cuDNN 1.03 on an
-// H200, 1.09 on a B300 (issue 3312). Ma et al. (arXiv 2410.07531) find far more in 8 bits.
+// Factor by which dropout slows a flash kernel and its backward pass, because random numbers are made for
+// every score. 0.695 and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313);
+// cuDNN 1.03 on an H200, 1.09 on a B300 (issue 3312). Ma et al. (arXiv 2410.07531) find far more in 8 bits.
 constexpr double kFlashDropout = 1.05;
 
-// Share of the rate at heads of 128 that narrower ones have; linear in between.
+// The rate of heads narrower than 128, as a share of the rate at 128; linear in between.
 double narrowness(const AttentionShape& shape, double at_64) {
   const double width = (shape.head_dim + shape.value_dim) / 2;
   return width >= 128 ? 1 : 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
@@ -167,7 +167,7 @@ ComputeModel::Disagreement ComputeModel::disagreement(Precision precision) const
   for (const std::string_view name : lookup_order(precision)) {
     const auto measured = accelerator_.measured_flops.find(name);
     const auto dense = accelerator_.dense_flops.find(name);
-    // Another format's figure stands for this one's where both run at one rate.
+    // The figure of another format is used if both formats run at the same rate.
     if (measured == accelerator_.measured_flops.end() || dense == accelerator_.dense_flops.end() ||
         dense->second != peak_rate)
       continue;
@@ -182,10 +182,10 @@ ComputeModel::Disagreement ComputeModel::disagreement(Precision precision) const
 }
 
 // index_select of 4,096 rows of 5,120 16-bit numbers takes 135.6 us, 619 GB/s read and written, where a
-// kernel by rows takes 36.3 (pytorch issue 151612; 2.3 TB/s, an H100's). torch.gather was one thread a number
-// too: 8,192 rows of 4,096 by an expanded index in 224 us, as long for each number within 4 % (issue 121389,
-// which names no accelerator). scatter_add is taken to be no slower, though its 16-bit sums are where many
-// rows meet.
+// kernel by rows takes 36.3 (pytorch issue 151612; 2.3 TB/s, an H100's). torch.gather also used one thread
+// per number: 8,192 rows of 4,096 by an expanded index in 224 us, the same time per number within 4 % (issue
+// 121389, which names no accelerator). scatter_add is assumed to be no slower, though its 16-bit sums are
+// slower where many rows meet.
 constexpr double kIndexedShare = 619e9 / 3.35e12;
 
 KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double kernels) const {
@@ -202,7 +202,7 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
       case MemoryKernel::add:
         share = accelerator_.add_fraction_eager;
         break;
-      case MemoryKernel::optimizer:  // kernels over lists of tensors are written by hand in either case
+      case MemoryKernel::optimizer:  // kernels over lists of tensors are hand-written in either case
       case MemoryKernel::indexed:
         break;
     }
@@ -211,7 +211,7 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
   KernelCost cost;
   cost.seconds = cost.memory_seconds =
       bytes / (accelerator_.memory_bandwidth.value() * share) + kernels * seconds(settings_.memory_fixed);
-  if (kind == MemoryKernel::indexed) cost.memory_seconds = 0;  // indices take the time
+  if (kind == MemoryKernel::indexed) cost.memory_seconds = 0;  // indices take the time, not bytes
   cost.kernels = kernels;
   return cost;
 }
@@ -230,7 +230,7 @@ double score_flops(const AttentionShape& shape) {
 // matmuls: how many of the forward's two the pass does (forward 1, backward 2.5 of its FLOPs).
 KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
                  double at_64, double matmuls, double element) {
-  // One work item a 128-row query tile of a head; too few items leave compute units empty.
+  // One work item is a 128-row query tile of a head; too few items leave compute units empty.
   const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
   const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
   const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
@@ -268,9 +268,9 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
 
 namespace {
 // As nanoGPT (model.py, CausalSelfAttention) and transformers' eager models write it under autocast, where
-// softmax takes and gives fp32: scores are scaled (read, written), copied and filled by the mask (read,
+// softmax reads and writes fp32: scores are scaled (read, written), copied and filled by the mask (read,
 // written twice), cast, passed through softmax (`softmax` bytes of fp32: forward read and written, backward
-// with the answer too), cast back. Backward the same in turn.
+// the answer too), cast back. Backward the same in reverse.
 double eager_softmax_bytes(Precision precision, double softmax) {
   const double element = bytes_of(precision);
   const double casts = element < 4 ? 2 * (element + 4) : 0;
@@ -287,7 +287,7 @@ constexpr double kApartForward = 8, kApartBackward = 7;
 // and writes the gradient.
 //
 // Megatron where its fused kernel does not fit (megatron/model/fused_softmax.py; the scale is the layer's
-// number, --apply-query-key-layer-scaling, which asks for fp32): cast, scaled 8, masked in place 8, softmax
+// number, --apply-query-key-layer-scaling, which requires fp32): cast, scaled 8, masked in place 8, softmax
 // 8, cast back. Backward the softmax's 12, the gradient copied and masked 16, scaled 8, between casts.
 KernelCost ComputeModel::softmax(double scores, Precision precision, bool forward) const {
   const double element = bytes_of(precision);
@@ -306,9 +306,9 @@ KernelCost ComputeModel::softmax(double scores, Precision precision, bool forwar
 
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
 // dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
-// of 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
-// fp32. Brought in after BLOOM's trial runs, whose such shapes are 30 % slower than their neighbours: they
-// are no test of it.
+// of 150, 180 or 108 numbers misalign every other head; their products then run at the rate of plain fp32.
+// Added after BLOOM's trial runs, whose runs with such shapes are 30 % slower than their neighbours, so these
+// runs are no test of it.
 KernelCost ComputeModel::product_of_heads(const GemmShape& shape, double head_dim,
                                           Precision precision) const {
   KernelCost cost = gemm(shape, precision);
@@ -329,7 +329,7 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
     const double batch = shape.batch * shape.heads;
     const double scores = batch * shape.queries * shape.keys;
     cost = product_of_heads({shape.queries, shape.keys, shape.head_dim, batch}, shape.head_dim, precision);
-    // Dropout reads, writes, and keeps a byte of mask.
+    // Dropout reads, writes, and keeps one byte of mask per score.
     cost += softmax(scores, precision, true);
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);

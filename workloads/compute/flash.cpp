@@ -9,8 +9,8 @@
 namespace topsim::workloads {
 namespace {
 
-// What kernels of a library's release reach: code, beside the releases that launch them (framework/), where
-// an accelerator of the catalogue takes the row of its architecture.
+// The rates that kernels of a library's release reach. They are in code, beside the releases that launch them
+// (framework/); an accelerator of the catalogue uses the row of its architecture.
 struct Row {
   struct Pass {
     double share;   // of the data sheet's rate, or of the best matrix product
@@ -21,14 +21,14 @@ struct Row {
 
 // Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
 // bf16, head size 128, 4 k to 16 k tokens; mean error 9 %). Agrees with cuDNN on an H100 at 8 k tokens, 582
-// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward against forward: FlashAttention-3 (Shah et
-// al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at
-// 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
+// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward relative to forward: FlashAttention-3 (Shah
+// et al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s
+// at 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
-// dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
-// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels are
-// others, which no training library launches. GB300 has twice the exponentials a clock.
+// dsv3; compared in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and 1,114
+// TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels differ, and no
+// training library launches them. GB300 computes twice as many exponentials per clock.
 constexpr Row kBlackwellUltra{.forward = {.share = 0.82, .offset = 550},
                               .backward = {.share = 0.635, .offset = 550}};
 constexpr Row kBlackwell{.forward = {.share = 0.71, .offset = 650},
@@ -38,43 +38,44 @@ constexpr Row kHopper{.forward = {.share = 0.595, .offset = 1152},
 constexpr Row kA100{.forward = {.share = 0.73, .offset = 384}, .backward = {.share = 0.62, .offset = 384}};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
-// Brought in after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: as measurements
-// of kernels, but those rows are no test of it.
+// Added after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: these are
+// measurements of kernels, but those rows are no test of them.
 constexpr Row kFirstOnBlackwellUltra{.forward = {.share = 0.77, .offset = 1150},
                                      .backward = {.share = 0.574, .offset = 1150}};
 constexpr Row kFirstOnBlackwell{.forward = {.share = 0.672, .offset = 1150},
                                 .backward = {.share = 0.536, .offset = 1150}};
-// The same sweeps in fp8, of the fp8 rate.
+// The same sweeps in fp8, relative to the fp8 rate.
 constexpr Row kBlackwellUltra8{.forward = {.share = 0.64, .offset = 800},
                                .backward = {.share = 0.385, .offset = 800}};
 constexpr Row kBlackwell8{.forward = {.share = 0.455, .offset = 800},
                           .backward = {.share = 0.35, .offset = 800}};
-// Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
+// On Blackwell heads of 64 numbers need as many exponentials as heads of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
-// Backward in 8 bits cuDNN has less of them to offer, and computes the keys outside a window too: 9.23 on a
-// GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, as long as all keys before
-// a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k (benchmark/sdpa_benchmark_training/results/
-// gpt_oss/gb200, 20260529). Forward, and in 16 bits both ways, the window is what is computed: 0.21 and 0.455
-// ms at 4 k.
+// The same ratio for cuDNN's backward pass in 8 bits, which also computes the keys outside a window: 9.23 on
+// a GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, the time that all keys
+// before a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k
+// (benchmark/sdpa_benchmark_training/results/gpt_oss/gb200, 20260529). Forward, and in 16 bits both ways,
+// only the window is computed: 0.21 and 0.455 ms at 4 k.
 constexpr double kNarrowHeads8Backward = 0.5;
 
 // FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
-// abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
-// test of it. Where products are cut (H20) those without wgmma bind: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9
-// causal (Dao-AILab/flash-attention issue 1310).
+// abstract; recalled). Added after a published 32k-token FSDP row was predicted 50 % too fast, so that row is
+// no test of it. On chips with reduced product rates (H20) the products without wgmma are the limit: 83.7
+// TFLOP/s of 148 at 2 k tokens, 65.9 causal (Dao-AILab/flash-attention issue 1310).
 constexpr Row kFlash2OnHopper{.forward = {.share = 0.35, .offset = 384},
                               .backward = {.share = 0.35, .offset = 384}};
 constexpr double kOldProductsOnHopper = 0.65;
 // The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
-// 3, recalled; its abstract says 25-40 % over all). Later parts as version 2 does there against an A100.
-// Brought in after MosaicML's rows read the faster the longer the sequence: they are no test of it.
+// 3, recalled; its abstract says 25-40 % over all). On later parts it is scaled as version 2 is between them
+// and an A100. Added after the predictions of MosaicML's rows were the faster the longer the sequence, so
+// those rows are no test of it.
 constexpr Row kFlash1{.forward = {.share = 0.40, .offset = 384}, .backward = {.share = 0.30, .offset = 384}};
 constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .offset = 384},
                               .backward = {.share = 0.17, .offset = 384}};
 
-// Below, shares of the best matrix product: chips that a power limit or a boost beyond the data sheet moves
-// away from it.
+// The rows below are shares of the best matrix product, for chips that a power limit or a boost clock moves
+// away from the data sheet.
 //
 // FlashAttention-2 on an RTX 4090, 2 k tokens, heads of 128: 169.3 and 151.2 TFLOP/s forward (causal), 124.6
 // and 99.2 backward (apache/tvm, tl_doc/flash_perf.md), of 163.1. An RTX 5090 agrees: 190.6, cuDNN 203.6, 4 k
@@ -94,18 +95,18 @@ constexpr Row kCdna4{.forward = {.share = 0.996, .offset = 750}, .backward = {.s
 // and 47.2 to 62.4 TFLOP/s (hiyouga/LlamaFactory issue 8793), of 147.
 constexpr Row kCdna2{.forward = {.share = 0.61, .offset = 110}, .backward = {.share = 0.43, .offset = 177}};
 
-// Volta and Turing lack the instructions of FlashAttention-2 (it asks for sm_80); frameworks launch CUTLASS'
-// memory-efficient kernels. On a T4 those written for Turing reach 0.66 of the sheet, 2.19 times as much
+// Volta and Turing lack the instructions of FlashAttention-2 (it needs sm_80); frameworks launch CUTLASS'
+// memory-efficient kernels. On a T4 kernels written for Turing reach 0.66 of the sheet, 2.19 times as much
 // (Dao-AILab/flash-attention pull request 2379). Backward 0.63 to 0.75 of forward (issue 416).
 constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
                                .backward = {.share = 0.20, .offset = 128}};
 
-// What Hopper's kernels wait for beside products, exponentials and other vector work, goes with the rate in
-// fp32 (44 against 67 TFLOP/s); of an H20 only products are cut, to a seventh: 129.1 of its 148 TFLOP/s at
-// 2 k tokens, 107.8 causal (issue 1310). The H100's figures: "attention" of accelerators.json.
-struct Against {        // an H100
-  double cut = 1;       // products there would be beside this much vector work on one
-  double per_unit = 1;  // rate of products of a compute unit
+// What limits Hopper's kernels beside products, exponentials and other vector work, scales with the fp32 rate
+// (44 against 67 TFLOP/s); on an H20 only products are reduced, to a seventh: 129.1 of its 148 TFLOP/s at 2 k
+// tokens, 107.8 causal (issue 1310). The H100's figures: "attention" of accelerators.json.
+struct Against {        // relative to an H100
+  double cut = 1;       // how much lower products are than vector work
+  double per_unit = 1;  // rate of products per compute unit
 };
 Against against_reference(const topology::Accelerator& accelerator, double peak) {
   const auto& reference = accelerator.attention_reference;
@@ -138,7 +139,7 @@ Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
 }
 
 FlashRates rates_of(const Row& row, double whole, double best) {
-  // What it makes of a product's rate at most.
+  // The highest share of a product's rate that the backward pass reaches.
   const double backward = row.backward.share / row.forward.share;
   return {.forward = {.rate = std::min(row.forward.share * whole, best),
                       .key_offset = row.forward.offset,
@@ -166,7 +167,7 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
   return unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
 }
 
-// Of the best product; null: a chip that none of these stands for.
+// Shares of the best product; null: none of these stands for the chip.
 const Row* row_of_best(const topology::Accelerator& accelerator) {
   const int capability = accelerator.compute_capability;
   if (capability == 89 || capability >= 120) return &kAda;
@@ -192,7 +193,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
     return rates_of(blackwell ? kFlash1OnHopper : kFlash1, of.peak, of.best);
   if (blackwell) {
-    // Kernels were measured above the tile model's best product.
+    // Kernels were measured above the best product of the tile model.
     FlashRates rates = rates_of(blackwell_row(capability >= 103, kernel, narrow), of.peak,
                                 of.measured ? of.best : std::numeric_limits<double>::infinity());
     rates.forward_at_64 = kNarrowHeads;

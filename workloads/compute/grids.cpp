@@ -42,7 +42,7 @@ GridTimes product_grid(double tiles, double seconds, int units, int margin, bool
     if (!persistent) {
       times.more_waves[i] = seconds * (std::ceil(tiles / free) / waves - 1);
     } else if (std::min(tiles, own) > free) {
-      // The first block without a unit has every own-th tile from number `free` on.
+      // The first block without a unit of its own gets every own-th tile from number `free` on.
       times.left_over[i] = seconds * std::ceil((tiles - free) / own) / waves;
     }
   }

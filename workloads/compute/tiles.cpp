@@ -10,19 +10,20 @@
 
 namespace topsim::workloads {
 namespace {
-// The last two for the rows of generated tokens: cuBLAS' cutlass_80_wmma_tensorop_..._16x16_128x2 and
-// 32x32_128x2 on Ampere, as traces name them.
+// The last two are for the few rows of generated tokens: cuBLAS' cutlass_80_wmma_tensorop_..._16x16_128x2 and
+// 32x32_128x2 on Ampere, as named in traces.
 constexpr std::array<std::pair<double, double>, 8> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}, {16, 64}}};
-// Hopper's and the data-center Blackwell's products take a tile of any multiple of 8 rows up to 256 (PTX ISA,
-// wgmma and tcgen05: N), operands swapped; cuBLAS there launches nvjet_..._64x8, 128x16, 256x96, 168x128.
+// Products of Hopper and of data-center Blackwell take tiles of any multiple of 8 rows up to 256 (PTX ISA,
+// wgmma and tcgen05: N), with operands swapped; cuBLAS there launches nvjet_..._64x8, 128x16, 256x96,
+// 168x128.
 constexpr double kRowStep = 8, kMostRows = 256;
 constexpr std::array<double, 2> kSteppedColumns{64, 128};
-// Of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
+// The tile of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
 constexpr std::pair<double, double> kNarrowTile{16, 256};
-// A part of K's sum, in fp32, written and read again where K is divided among units that tiles alone would
-// leave idle (cuBLAS: splitKreduce_kernel, which traces of generation are full of; Marlin adds parts up in
-// the same kernel).
+// Bytes of one partial sum over K, in fp32, written and read again where K is split over units that tiles
+// alone would leave idle (cuBLAS: splitKreduce_kernel, frequent in traces of generation; Marlin adds the
+// parts in the same kernel).
 constexpr double kPartialSum = 8;
 
 double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
@@ -56,7 +57,8 @@ Tiling tiling_of(const GemmShape& shape, const topology::Accelerator& accelerato
       if (time < best.seconds) best = {time, parts * tiles};
     };
     divided(1);
-    // One wave of `parts` takes deep k / parts + parts x partial: least at the root of their ratio.
+    // One wave of `parts` takes deep k / parts + parts x partial, which is least at the square root of their
+    // ratio.
     const double most = std::floor(used / tiles), least = std::floor(std::sqrt(deep * shape.k / partial));
     for (const double parts : {least, least + 1})
       if (parts > 1 && parts <= most) divided(parts);

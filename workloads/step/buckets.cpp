@@ -11,7 +11,7 @@ namespace {
 using program::CollectiveKind;
 using program::Phase;
 
-// Buckets of the weights that one group of ranks holds.
+// The buckets of the weights that one group of ranks holds.
 class GroupBuckets {
  public:
   GroupBuckets(Weights weights, const std::vector<ChunkParameters>& chunks, const Plan& plan,
@@ -22,7 +22,7 @@ class GroupBuckets {
         slot_(weights == Weights::dense ? slots.data : slots.expert_data),
         replicas_(weights == Weights::dense ? slots.replicas : Slots::kNoSlot),
         stream_(weights == Weights::dense ? "data" : "expert data"),
-        optimizer_shards_(slot_ == Slots::kNoSlot     ? 1  // nobody else has these weights
+        optimizer_shards_(slot_ == Slots::kNoSlot     ? 1  // no other rank has these weights
                           : weights == Weights::dense ? plan.shards.optimizer
                                                       : plan.experts.optimizer_shards) {
     stage_ = static_cast<std::size_t>(chunks.front().stage % plan.pp);
@@ -30,7 +30,8 @@ class GroupBuckets {
       Chunk& chunk = chunks_.emplace_back();
       chunk.bucketed = !plan.aligns_exchanges || (stage_ == 0 && chunks_.size() == 1);
       chunk.parameters = given.total(weights);
-      // Walk the backward once to know the buckets: each closes as soon as it is full, DeepSpeed's before.
+      // Simulates the backward pass once to find the buckets: each closes as soon as it is full; DeepSpeed's
+      // close before they exceed the limit.
       double open = 0;
       for (const auto& [parameters, whose] : given.gradients) {
         if (whose != weights) continue;
@@ -47,13 +48,13 @@ class GroupBuckets {
               [&](std::size_t a, std::size_t b) { return chunks[a].stage < chunks[b].stage; });
   }
 
-  // With several chunks on a rank, the first micro-batch of one launches all gathers of the next
-  // (Megatron-Core, schedules.py: param_sync_func), so that a chunk's are over when its turn comes.
+  // With several chunks on a rank, the first micro-batch of a chunk launches all gathers of the next one
+  // (Megatron-Core, schedules.py: param_sync_func), so that they have ended when that chunk begins.
   void enters(int index, int micro_batch) {
     if (!gathers_ahead() || chunks_.size() < 2) return;
     const std::size_t pass = forward_passes_++;
     if (plan_.aligns_exchanges && pass > 0) {
-      // As if this were the first stage, which is so many passes behind.
+      // As the first stage would, which is that many passes behind.
       const std::size_t there = pass + stage_, stages = static_cast<std::size_t>(plan_.pp);
       if (there % stages == 0 && there / stages + 1 < chunks_.size()) gather_all(chunks_[there / stages + 1]);
       return;
@@ -63,7 +64,8 @@ class GroupBuckets {
       gather_all(at(next));
   }
 
-  // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
+  // The gather of a bucket must have ended before its weights are first used; the next gather is launched
+  // then.
   void reads(int index, double parameters, int micro_batch) {
     if (plan_.cast_weights) cast(parameters);
     if (!gathers_ahead() || micro_batch > 0) return;
@@ -88,8 +90,8 @@ class GroupBuckets {
 
   void end_of_backward(int index, bool last) {
     if (waits_for_stages()) {
-      // A chunk goes when the first stage is done with its own, so many passes later; what is left then goes
-      // at the end.
+      // A chunk is reduced when the first stage has finished the same chunk, that many passes later; what is
+      // left then is reduced at the end.
       if (slot_ == Slots::kNoSlot) return;
       backward_passes_.emplace_back(index, last);
       if (backward_passes_.size() <= stage_) return;
@@ -107,11 +109,11 @@ class GroupBuckets {
     if (slot_ == Slots::kNoSlot) return;
     for (const std::size_t index : in_order_) reduce_all(chunks_[index]);
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
-    // What was copied into a bucket is copied back.
+    // What was copied into buckets is copied back.
     if (plan_.bucket_copies > 1) copy((plan_.bucket_copies - 1) * total());
   }
 
-  // Updated parameters to all ranks, where that is exposed; the op, or kNoOp.
+  // Sends updated parameters to all ranks if this is not overlapped; returns the op, or kNoOp.
   std::uint32_t gather_after_optimizer() {
     if (optimizer_shards_ <= 1 || plan_.overlap_param_gather) return StageEmitter::kNoOp;
     if (plan_.whole_tensor_shards) {
@@ -132,22 +134,22 @@ class GroupBuckets {
  private:
   struct Chunk {
     double parameters = 0;
-    // Megatron has one bucket for all but the first stage's first (distributed_data_parallel.py, bucket_size;
-    // training.py, disable_bucketing).
+    // Megatron uses one bucket for everything but the first chunk of the first stage
+    // (distributed_data_parallel.py, bucket_size; training.py, disable_bucketing).
     bool bucketed = true;
     std::vector<double> buckets;        // gradients in elements, in the order in which they become ready
     std::vector<std::uint32_t> gather;  // ops that gather the buckets' parameters, in forward order
-    std::size_t gathered = 0;           // buckets the forward has waited for
-    double used = 0, covered = 0;  // parameters that forward pieces have read; that gathered buckets hold
-    double ready = 0;              // gradients ready since the last reduction
-    std::size_t reduced = 0;       // buckets of this backward
+    std::size_t gathered = 0;           // buckets for which the forward pass has waited
+    double used = 0, covered = 0;       // parameters that forward pieces have read; those in gathered buckets
+    double ready = 0;                   // gradients ready since the last reduction
+    std::size_t reduced = 0;            // buckets reduced in this backward pass
   };
   Chunk& at(int index) { return chunks_[static_cast<std::size_t>(index)]; }
   double total() const {
     return std::accumulate(chunks_.begin(), chunks_.end(), 0.0,
                            [](double sum, const Chunk& chunk) { return sum + chunk.parameters; });
   }
-  // Alone of all stages the first of a pipeline without virtual stages reduces in its last backward pass.
+  // Only the first stage of a pipeline without virtual stages reduces during its last backward pass.
   bool waits_for_stages() const {
     return plan_.aligns_exchanges && plan_.overlap_grad_reduce && (plan_.virtual_stages > 1 || stage_ > 0);
   }
@@ -159,7 +161,7 @@ class GroupBuckets {
     const double limit = limit_of(chunk, bucket);
     return limit > 0 && elements >= limit;
   }
-  // The next gradients would not fit: they open a bucket of their own.
+  // Whether the next gradients would exceed the limit: then they open a new bucket.
   bool spills(const Chunk& chunk, double elements, double next, std::size_t bucket) const {
     const double limit = limit_of(chunk, bucket);
     return plan_.buckets_never_exceed && limit > 0 && elements > 0 && elements + next > limit;
@@ -193,7 +195,7 @@ class GroupBuckets {
     while (chunk.gather.size() < chunk.buckets.size()) gather(chunk);
   }
 
-  // Buckets that are ready, as large as they are filled.
+  // Reduces the buckets that are ready, and what has been filled of the last one.
   void reduce_all(Chunk& chunk) {
     if (waits_for_stages())
       while (chunk.reduced + 1 < chunk.buckets.size() && chunk.ready > 0) {
@@ -215,7 +217,7 @@ class GroupBuckets {
                             scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                             elements * plan_.gradient_bytes);
     std::uint32_t summed = op;
-    // Shard groups: the ranks that hold the same shard sum it.
+    // Shard groups: the ranks that hold the same shard add it up.
     if (replicas_ != Slots::kNoSlot)
       summed =
           emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
@@ -243,8 +245,8 @@ class GroupBuckets {
   std::vector<Chunk> chunks_;
   std::size_t stage_ = 0;  // of the pipeline
   std::size_t forward_passes_ = 0;
-  std::vector<std::pair<int, bool>> backward_passes_;  // chunk, whether it was its last
-  std::vector<std::size_t> in_order_;                  // of the model
+  std::vector<std::pair<int, bool>> backward_passes_;  // chunk; whether it was the chunk's last
+  std::vector<std::size_t> in_order_;                  // chunks in the order of the model
   std::vector<std::uint32_t> reductions_, copies_;
 };
 

@@ -55,7 +55,7 @@ void ChunkPass::add(const PiecePair& pair, int layer, double kept) {
       {forward_ ? &pair.forward : &pair.backward, layer, static_cast<int>(segments_.size()), kept});
 }
 
-// Not before the compute so far, as libraries issue it: while the segment before it is computed.
+// Starts after the compute so far, as libraries issue it: while the previous segment is computed.
 void ChunkPass::fetch(Segment& segment) {
   if (segment.kept <= 0 || segment.returned != StageEmitter::kNoOp) return;
   const std::uint32_t left = chunk_.on_host.at({task_.micro_batch, segment.layer});
@@ -71,7 +71,7 @@ void ChunkPass::begin(Segment& segment) {
   if (plan_.tp == 1 || plan_.offload.activations)
     emitter_.flush();  // nothing else would end an op before the stage does
   emitter_.at({task_.micro_batch, segment.layer});
-  // A weight gradient that is put off finds here what its input gradient brought.
+  // A delayed weight gradient finds here what its input gradient has fetched.
   if (!forward_ && weights_ != WeightGradients::only) {
     fetch(segment);
     if (next_ + 1 < segments_.size()) fetch(segments_[next_ + 1]);
@@ -109,7 +109,7 @@ void ChunkPass::advance() {
       data_.completes(chunk_.index, whose, count, last_);
     }
   };
-  if (!walk_.done()) emitter_.emit_next(walk_, on_parameters);  // frozen embeddings have no backward at all
+  if (!walk_.done()) emitter_.emit_next(walk_, on_parameters);  // frozen embeddings have no backward pass
   if (!walk_.done()) return;
   end(segment);
   walk_ = {};

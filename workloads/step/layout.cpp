@@ -47,7 +47,7 @@ class Groups {
   std::size_t first_ = 0;
 };
 
-// Calls f for every coordinate below these sizes; a dimension of size 1 stays at 0.
+// Calls f for all coordinates below these sizes; a dimension of size 1 stays at 0.
 template <class F>
 void for_each(int tp, int cp, int dp, int pp, F&& f) {
   Coordinates at;
@@ -57,8 +57,8 @@ void for_each(int tp, int cp, int dp, int pp, F&& f) {
         for (at.tp = 0; at.tp < tp; ++at.tp) f(at);
 }
 
-// Communicators along one dimension of the experts' layout: the ranks whose other coordinates agree; with
-// `mirrored` also those of the stage that DualPipe pairs with theirs.
+// Communicators along one dimension of the experts' layout: ranks whose other coordinates are equal; with
+// `mirrored` also the ranks of the stage that DualPipe pairs with theirs.
 std::uint8_t add_expert_groups(Program& program, const Plan& plan, const Layout& layout, Dimension dimension,
                                int ExpertCoordinates::*along, int size, bool mirrored) {
   Groups groups(program, dimension);
@@ -79,7 +79,7 @@ std::uint8_t add_expert_groups(Program& program, const Plan& plan, const Layout&
   return groups.slot();
 }
 
-// Of the copies of the same experts `count` groups, as add_data_groups.
+// Divides the copies of the same experts into `count` groups, like add_data_groups.
 std::uint8_t add_expert_data_groups(Program& program, const Plan& plan, const Layout& layout, int count,
                                     int first_step, int size, int step) {
   Groups groups(program, Dimension::expert_data);
@@ -108,7 +108,7 @@ std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout,
   return static_cast<std::uint8_t>(program.peer_slots.size() - 1);
 }
 
-// Ranks that differ in `along` alone.
+// Groups of ranks that differ only in `along`.
 std::uint8_t add_dimension(Program& program, const Plan& plan, const Layout& layout, Dimension dimension,
                            int Coordinates::*along, int size) {
   Groups groups(program, dimension);
@@ -122,8 +122,8 @@ std::uint8_t add_dimension(Program& program, const Plan& plan, const Layout& lay
   return groups.slot();
 }
 
-// Of all ranks with the same weights `count` groups: member i of group g is replica g * first_step + i *
-// step.
+// Divides all ranks with the same weights into `count` groups: member i of group g is replica g * first_step
+// + i * step.
 std::uint8_t add_data_groups(Program& program, const Plan& plan, const Layout& layout, int count,
                              int first_step, int size, int step) {
   Groups groups(program, Dimension::data);
@@ -146,8 +146,8 @@ std::uint8_t add_data_groups(Program& program, const Plan& plan, const Layout& l
 }
 
 // Context-parallel ranks hold the same weights: they reduce gradients together, as do DualPipe's mirrored
-// copies. Hybrid sharding cuts the group into runs that share one set of shards, and joins those that hold
-// the same shard.
+// copies. Hybrid sharding divides the group into runs that share one set of shards, and joins the ranks that
+// hold the same shard.
 void add_replicas(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
   const int copies = plan.replicas();
   const int shard = plan.zero > 0 && plan.shards.ranks < plan.dp * plan.cp ? plan.shards.ranks : copies;
@@ -174,7 +174,7 @@ void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots
                                           &ExpertCoordinates::dp, plan.experts.copies, mirrored);
 }
 
-// First and last stage.
+// The first and the last stage.
 std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& layout) {
   Groups groups(program, Dimension::embedding);
   for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {
@@ -187,14 +187,14 @@ std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& lay
   return groups.slot();
 }
 
-// The gradient norm is a sum over every rank that holds a part: with a sharded optimiser that is the whole
-// job. ZB-2p has none over its stages: each updates when it is done, on what the stages before it found, and
+// The gradient norm is a sum over all ranks that hold a part: with a sharded optimiser that is the whole job.
+// ZB-2p does not sum over its stages: each stage updates when it is done, based on the stages before it, and
 // the sum is checked in the next step (post-validation; arXiv:2401.10241, section 4).
 std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) {
   const bool sharded = plan.shards.optimizer > 1;
   const bool by_stage = plan.validates_afterwards();
   Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
-  // One group for each of the outer coordinates, of all inner ones.
+  // Sizes of the outer loop (one group each) and of the inner loop (members of a group).
   const auto of = [&](int whole, bool inside) { return std::pair(inside ? 1 : whole, inside ? whole : 1); };
   const auto [replicas, replica_members] = of(plan.dp, sharded);
   const auto [contexts, context_members] = of(plan.cp, sharded);
@@ -255,8 +255,8 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
     slots.context = add_dimension(program, plan, layout, Dimension::context, &Coordinates::cp, plan.cp);
   add_replicas(program, plan, layout, slots);
   add_experts(program, plan, layout, slots);
-  // ZB-V and DualPipe put the first and the last part of the model on the same stage: nothing to sum between
-  // stages.
+  // ZB-V and DualPipe put the first and the last part of the model on the same stage, so stages exchange no
+  // sums.
   if (shared_embedding && plan.pp > 1 && !plan.ends_meet())
     slots.embedding = add_embedding(program, plan, layout);
   const int stages = plan.validates_afterwards() ? 1 : plan.pp;

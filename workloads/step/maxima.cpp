@@ -5,8 +5,8 @@
 namespace topsim::workloads {
 namespace {
 
-// Of a layer on this rank: QKV, projection, FC1, FC2; of a mixture each local expert's two, and the shared
-// ones'. Latent attention projects down and up.
+// Linears of a layer on this rank: QKV, projection, FC1, FC2; in a mixture two for each local expert, and two
+// for shared experts. Latent attention has down and up projections.
 double linear_products(const ModelSpec& model, int layer, int ep) {
   const bool latent = model.attention.kind == AttentionKind::mla;
   const double attention = latent ? (model.attention.q_lora_rank > 0 ? 5 : 4) : 2;

@@ -21,7 +21,7 @@ void host_optimizer(StageEmitter& emitter, double parameters, const Plan& plan,
   work("host optimizer", parameters * kAdamBytes, plan.offload.adam_rate);
   if (nvme) work("write optimizer states", parameters * kStateBytes, plan.offload.nvme_write);
   if (plan.offload.parameters) {
-    emitter.wait_for(after.front());  // they stay there until they are gathered
+    emitter.wait_for(after.front());  // parameters stay on the host until they are gathered
   } else {
     emitter.wait_for(emitter.host_copy(kFromHost, "parameters from host",
                                        parameters * plan.gathered_parameter_bytes, after, false));

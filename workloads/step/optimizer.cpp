@@ -7,23 +7,24 @@ namespace topsim::workloads {
 using program::Phase;
 
 namespace {
-// How often Adam reads or writes a gradient, and a number that it keeps (weight, two moments, a temporary).
+// How often Adam reads or writes a gradient, and each number that it keeps (weight, two moments, a
+// temporary).
 struct AdamPasses {
   double gradient, kept;
 };
-// apex and DeepSpeed: gradient, weight and moments read, all but the first written.
+// apex and DeepSpeed: gradient, weight and moments are read, all but the gradient written.
 constexpr AdamPasses kFusedAdam{1, 6};
-// torch/optim/adam.py, _multi_tensor_adam, each call a pass: weight decay 2 (weight read, written), lerp 2
+// torch/optim/adam.py, _multi_tensor_adam, each call is a pass: weight decay 2 (weight read, written), lerp 2
 // and the gradient, mul 2, addcmul 2 and the gradient, sqrt 2 (a temporary written), div 2, add 2, addcdiv 4.
 constexpr AdamPasses kForeachAdam{2, 18};
 }  // namespace
 
-// Megatron's Float16OptimizerWithFloat16Params (megatron/optimizer/optimizer.py, clip_grads.py), DeepSpeed's
-// and apex's alike, pass by pass; without master weights torch.nn.utils.clip_grad_norm_.
+// Pass by pass, Megatron's Float16OptimizerWithFloat16Params (megatron/optimizer/optimizer.py,
+// clip_grads.py), and likewise DeepSpeed's and apex's; without master weights torch.nn.utils.clip_grad_norm_.
 UpdateBytes update_bytes(const Plan& plan) {
   constexpr double kFp32 = 4;
   const AdamPasses adam = plan.fused_adam ? kFusedAdam : kForeachAdam;
-  // Beside a master copy gradients are as wide as it is.
+  // With a master copy gradients are as wide as the copy.
   const double gradient = plan.mixed_precision ? kFp32 : plan.gradient_bytes;
   UpdateBytes bytes;
   // Gradients of 16 bits are first copied to fp32.
@@ -39,7 +40,7 @@ UpdateBytes update_bytes(const Plan& plan) {
 void add_optimizer(StageEmitter& emitter, double parameters, double layers, const Plan& plan,
                    const ComputeModel& compute, std::uint8_t norm_slot,
                    std::span<const std::uint32_t> copies) {
-  // Tensor by tensor in Python: gradients to fp32 before, weights back after.
+  // Tensor by tensor in Python: gradients to fp32 before the update, weights back after it.
   const double tensors = plan.host.profile.parameter_tensors * layers / plan.shards.optimizer;
   const double calls = plan.host.counts_calls ? tensors * plan.host.profile.optimizer_operators / 2 : 0;
   const UpdateBytes bytes = update_bytes(plan);

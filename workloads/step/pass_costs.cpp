@@ -52,12 +52,12 @@ schedule::PassCosts modelled(const ModelSpec& model, const Plan& plan, const Ste
 std::vector<std::vector<StageTask>> orders_for(const ModelSpec& model, const Plan& plan,
                                                const StepPieces& pieces) {
   schedule::PipelineCosts costs;
-  // Limits of p M_B and 2 p M_B (Qi et al., section 5.1).
+  // The limits p M_B and 2 p M_B (Qi et al., section 5.1).
   costs.held = (plan.schedule == Schedule::zb_1p ? 1 : 2) * plan.pp;
   const StageTimes& given = plan.stage_times;
-  // The authors' scheduler counts whole activations, whatever is computed again: 34 h + 5 a s of a forward
-  // pass, 32 h until its weight gradients (zero-bubble-pipeline-parallelism, megatron/core/
-  // pipeline_parallel/zb_schedules.py, f_mem_approx and w_mem_approx).
+  // The authors' scheduler counts all activations, whatever is recomputed: 34 h + 5 a s for a forward pass,
+  // 32 h until its weight gradients (zero-bubble-pipeline-parallelism,
+  // megatron/core/pipeline_parallel/zb_schedules.py, f_mem_approx and w_mem_approx).
   Plan whole = plan;
   whole.recompute = {};
   whole.offload.activations = false;

@@ -27,7 +27,7 @@ std::optional<Route> PipelineRoutes::route(int chunk, bool forward_task, bool re
     const int other_stage = other < plan_.pp ? other : 2 * plan_.pp - 1 - other;
     if (other_stage == stage_) return {};  // the turn of the V
   }
-  const bool towards_next = forward_task != receive;  // activations leave, gradients arrive at `next`
+  const bool towards_next = forward_task != receive;  // activations leave to `next`, gradients arrive from it
   if (turned(chunk))
     return towards_next
                ? Route{slots_.turned_next,
@@ -39,15 +39,16 @@ std::optional<Route> PipelineRoutes::route(int chunk, bool forward_task, bool re
                       : Route{slots_.previous, receive ? "receive activations" : "send gradients", wraps};
 }
 
-// Megatron's interleaved schedule without overlap exchanges once for each forward and the backward after it
-// (send_forward_backward_recv_forward_backward in schedules.py), everywhere else after every task.
+// Megatron's interleaved schedule without overlap exchanges once per forward and the backward after it
+// (send_forward_backward_recv_forward_backward in schedules.py); all other schedules exchange after every
+// task.
 std::vector<std::pair<std::size_t, std::size_t>> PipelineRoutes::exchanges(
     const std::vector<StageTask>& order) const {
   const auto is_forward = [](const StageTask& task) { return task.action == Action::forward; };
   const auto leading =
       static_cast<std::size_t>(std::find_if_not(order.begin(), order.end(), is_forward) - order.begin());
   const auto forwards = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), is_forward));
-  // The last of the leading forwards already belongs to the steady state, unless all of them warm up.
+  // The last leading forward already belongs to the steady state, unless all forwards are warm-up.
   const bool in_pairs = plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
   std::vector<std::pair<std::size_t, std::size_t>> result;
   for (std::size_t i = 0; i < order.size(); ++i) {

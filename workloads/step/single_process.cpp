@@ -19,7 +19,8 @@ using program::Phase;
 
 constexpr double kTokenBytes = 8;  // int64
 
-// The kernels of a list that are (not) the loss. One tensor-parallel rank: the list has no collectives.
+// The kernels of a list that belong to the loss, or those that do not. With one tensor-parallel rank the list
+// has no collectives.
 PieceList filtered(const PieceList& list, bool loss) {
   PieceList result;
   for (const Piece& piece : list.pieces()) {
@@ -75,7 +76,8 @@ class SingleProcess {
     return pieces_.layer_at(kind_of(model_, index), index < recomputed_);
   }
 
-  // Matrices in module order, closed as soon as a bucket is full (torch/csrc/cuda/comm.cpp, take_tensors).
+  // Matrices in module order; a bucket is closed as soon as it is full (torch/csrc/cuda/comm.cpp,
+  // take_tensors).
   void fill_buckets() {
     Bucket open;
     const auto walk = [&](const PieceList& list) {
@@ -95,7 +97,7 @@ class SingleProcess {
     if (open.elements > 0) buckets_.push_back(open);
   }
 
-  // One communicator of all devices; a peer slot for each replica, with device 0 at the other end.
+  // One communicator of all devices, and a peer slot for each replica with device 0 at the other end.
   void lay_out_star() {
     const auto devices = static_cast<std::uint32_t>(plan_.dp);
     program_.ranks = devices;
@@ -116,7 +118,7 @@ class SingleProcess {
   }
   static std::uint8_t slot_of(int replica) { return static_cast<std::uint8_t>(replica - 1); }
 
-  // Device 0 to every replica, one copy after the other: they are issued on device 0's own stream.
+  // From device 0 to every replica, one copy after the other: they are issued on device 0's stream.
   void scatter(StageEmitter& emitter, int device, std::string_view what, double bytes) const {
     if (device == 0) {
       std::uint32_t last = StageEmitter::kNoOp;
@@ -137,7 +139,7 @@ class SingleProcess {
       emitter.flush();
       emitter.at({m, index});
       emitter.emit(list, Phase::forward, WeightGradients::with, [&](double parameters, Weights) {
-        // Autocast: fp32 weights read, 16-bit copies written.
+        // Autocast: fp32 weights are read, 16-bit copies written.
         if (plan_.cast_weights)
           emitter.compute(
               Part::norm, Phase::forward,
@@ -154,7 +156,7 @@ class SingleProcess {
     emitter.flush();
   }
 
-  // Whole outputs to device 0, from all replicas at once.
+  // Whole outputs go to device 0, from all replicas at once.
   void gather(StageEmitter& emitter, int device) const {
     const Bytes bytes(std::llround(output_bytes_));
     if (device != 0) {
@@ -186,7 +188,7 @@ class SingleProcess {
     emitter.flush();
     emitter.at({m, 0});
     exchange(emitter, device, CollectiveKind::reduce);
-    if (device == 0 && m > 0)  // added to what earlier micro-batches left
+    if (device == 0 && m > 0)  // added to the gradients of earlier micro-batches
       emitter.compute(Part::optimizer, Phase::gradient_sync,
                       compute_.memory_bound(3 * parameters_ * plan_.gradient_bytes, MemoryKernel::add));
   }
@@ -197,7 +199,7 @@ class SingleProcess {
     const Phase phase = parameters ? Phase::parameter_sync : Phase::gradient_sync;
     const double width = parameters ? plan_.parameter_bytes : plan_.gradient_bytes;
     for (const Bucket& bucket : buckets_) {
-      // Several matrices are copied into one buffer by who sends, and out of it by who receives.
+      // With several matrices the sender copies them into one buffer, and the receiver copies them out of it.
       const bool sends = parameters == (device == 0);
       const KernelCost copy =
           bucket.matrices > 1 ? compute_.memory_bound(2 * bucket.elements * width, MemoryKernel::elementwise)

@@ -37,7 +37,7 @@ std::string_view name_of(Phase phase) {
   return "";
 }
 
-// What a run of kernels is called that does both: norms belong to what they stand next to.
+// The name of a run of kernels of both parts: norms belong to the part that they stand next to.
 Part merged(Part a, Part b) {
   if (a == b || b == Part::norm) return a;
   if (a == Part::norm) return b;
@@ -74,7 +74,7 @@ double StageEmitter::turns(Phase phase) const {
 
 Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
   if (cost.kernels <= 0) return {};
-  // Inside a graph the accelerator itself goes from kernel to kernel.
+  // Within a graph the accelerator itself goes from kernel to kernel.
   const double launch_time = seconds(plan_.host.launch) * (plan_.host.graph ? 1 : plan_.host.call_factor());
   const double one = cost.host > 0 ? cost.host / cost.kernels : launch_time;
   const double each = one * turns(phase);
@@ -189,7 +189,7 @@ std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view l
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.host.launch, op.phase);
   op.slot = direction;
-  op.units = 0;  // copied by DMA engines
+  op.units = 0;  // DMA engines copy; no compute units
   op.bytes = Bytes(std::llround(bytes));
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
   if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
@@ -256,7 +256,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.slot = slot;
   op.bytes = bytes;
   if (!posted_after_compute) return builder_.add(op);
-  // A pass without layers computes nothing: what it passes on still has to arrive first.
+  // A pass without layers computes nothing: what it passes on must arrive first.
   std::vector<std::uint32_t> dependencies = waits_;
   if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
   return builder_.add(op, dependencies);

@@ -72,7 +72,7 @@ class StageProgram {
     chunk.layers = plan_.stage_layers[static_cast<std::size_t>(global)];
     chunk.first = global == 0;
     chunk.last = global == plan_.global_stages() - 1;
-    // DualPipe's latter half of the micro-batches enters at the last stage.
+    // In DualPipe the latter half of the micro-batches enters at the last stage.
     const bool both_ends = plan_.schedule == Schedule::dualpipe;
     chunk.micro_batches = both_ends ? plan_.micro_batches / 2 : plan_.micro_batches;
     chunk.first_micro_batch = both_ends && index == 1 ? chunk.micro_batches : 0;
@@ -117,7 +117,7 @@ class StageProgram {
   }
 
   void begin_step() {
-    // Gradient buffers are zeroed; also what parameter gathers follow, so that they come after the last
+    // Gradient buffers are zeroed. Parameter gathers wait for this op, so that they come after the last
     // step's update.
     emitter_.compute(Part::optimizer, Phase::optimizer,
                      compute_.memory_bound((dense_parameters_ + routed_parameters_) * plan_.gradient_bytes,
@@ -127,7 +127,7 @@ class StageProgram {
 
   // --- forward and backward of one chunk
 
-  // A measured time stands for everything that the stage does in a task.
+  // A measured time replaces everything that the stage does in a task.
   void replay(const StageTask& task) {
     // DualPipe's second direction runs another stage of the model on this rank.
     const bool both_ends = plan_.schedule == Schedule::dualpipe;
@@ -148,7 +148,7 @@ class StageProgram {
   // --- pipeline
 
   Bytes message_bytes() const {
-    if (!plan_.stage_times.transfer.empty()) return {};  // the time is given, nothing is left to carry
+    if (!plan_.stage_times.transfer.empty()) return {};  // the time is given: nothing is left to carry
     const double share = plan_.sequence_parallel || plan_.splits_messages ? plan_.tp : 1;
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
   }
@@ -156,9 +156,9 @@ class StageProgram {
   void run_schedule() {
     const std::vector<StageTask> order = tasks();
     std::vector<std::uint32_t> receive(order.size(), kNoOp);
-    std::size_t post_next[2] = {0, 0};  // by wraps: first task whose receive has not been considered
-    // Posts receives of tasks up to `last`; around the wrap Megatron posts them when the far end produces,
-    // p - 1 forwards earlier.
+    std::size_t post_next[2] = {0, 0};  // by `wraps`: the first task whose receive was not yet posted
+    // Posts receives of tasks up to `last`; around the wrap Megatron posts them when the far end produces the
+    // data, p - 1 forwards earlier.
     const auto post_receives = [&](std::size_t first, std::size_t last) {
       for (const bool wraps : {true, false}) {
         const std::size_t until =
@@ -189,7 +189,7 @@ class StageProgram {
       const auto [first, last] = exchanged[e];
       if (e == 0 && !plan_.overlap_p2p) post_receives(first, last);
       for (std::size_t i = first; i <= last; ++i) {
-        if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the task before is computed
+        if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the previous task is computed
         arrives(receive[i]);
         if (!order[i].with_next) {
           run_task(order[i]);
@@ -203,7 +203,8 @@ class StageProgram {
         ++i;
       }
       if (plan_.overlap_p2p) continue;
-      // Exposed: what was computed leaves with the receives of what comes next, and all of it is waited for.
+      // Exposed: a task's output is sent together with the receives of the next task, and all of it is waited
+      // for.
       const bool at_end = e + 1 == exchanged.size();
       const auto next = at_end ? std::pair(order.size(), order.size()) : exchanged[e + 1];
       bool alone = true;
@@ -224,9 +225,9 @@ class StageProgram {
     return order;
   }
 
-  // Stages form a ring: the last one's tokens are the first one's next input. Each stage begins with the
-  // messages whose work it did at the end of the step before, so that as many micro-batches go round as there
-  // are (one starts on each stage, what is more waits on the last) and nobody waits for a whole step.
+  // Stages form a ring: the last stage's tokens are the first one's next input. Each stage begins with the
+  // messages whose work it did at the end of the previous step. So all micro-batches circulate (one starts on
+  // each stage, further ones wait at the last), and no stage waits for a whole step.
   void decode() {
     const int m = plan_.micro_batches, stages = plan_.pp;
     const bool last = stage_ == stages - 1;
@@ -253,8 +254,8 @@ class StageProgram {
     }
   }
 
-  // Parts of a whole activation are put together on arrival (scatter_gather_tensors_in_pipeline of
-  // Megatron-LM's p2p_communication.py).
+  // The parts of an activation are joined on arrival (scatter_gather_tensors_in_pipeline of Megatron-LM's
+  // p2p_communication.py).
   void arrives(std::uint32_t message) {
     if (message == kNoOp) return;
     if (plan_.splits_messages) {
@@ -265,7 +266,7 @@ class StageProgram {
     emitter_.wait_for(message);
   }
 
-  // A micro-batch on its way to the accelerator, on every stage that asks for it. Its size comes first.
+  // Copies a micro-batch to the accelerator, on every stage that needs it. Its size comes first.
   void fetch_batch(const StageTask& task) {
     const HostProfile& host = plan_.host.profile;
     if (task.action != Action::forward || !plan_.host.counts_calls || host.batch.operators <= 0) return;
@@ -299,7 +300,7 @@ class StageProgram {
     share_maxima(task);
     if (plan_.timed_passes) emitter_.compute(Part::batch, Phase::other, {}, true);
   }
-  // Two tasks whose all-to-alls hide behind each other's kernels.
+  // Runs two tasks whose all-to-alls are hidden behind each other's kernels.
   void run_together(const StageTask& first, const StageTask& second) {
     if (plan_.replays()) {
       replay(first);
@@ -340,8 +341,8 @@ class StageProgram {
       }
     }
     if (plan_.sequence_parallel && whole > 0 && !plan_.frozen()) {
-      // Every rank saw its part of the tokens: gradients of norms, of biases of sums, routers and latent
-      // projections are added over the tensor group.
+      // Every rank saw its part of the tokens, so gradients of norms, of the biases after reductions, of
+      // routers and of latent projections are summed over the tensor group.
       emitter_.join();
       emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::gradient_sync, "norm gradients",
                                             CollectiveKind::all_reduce, whole * plan_.gradient_bytes));
@@ -357,7 +358,7 @@ class StageProgram {
     }
     double mine =
         dense_parameters_ / plan_.shards.optimizer + routed_parameters_ / plan_.experts.optimizer_shards;
-    // The owner of the largest tensor is the last.
+    // The owner of the largest tensor finishes last.
     if (plan_.whole_tensor_shards && plan_.shards.optimizer > 1 && tied)
       mine = std::max(mine, head_parameters(model_) / plan_.tp);
     add_optimizer(emitter_, mine, layers, plan_, compute_, slots_.norm, data_->host_copies());

@@ -9,8 +9,9 @@
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
 //             one after the other, first to last, when its last backward pass is over
-//   experts   on ranks of their own are units within their layers: gathered behind them and waited for where
-//             they are read, reduced as soon as theirs are complete, over the ranks that hold the same ones
+//   experts   on ranks of their own are units within their layers: gathered after the layer, waited for where
+//             they are read, reduced as soon as their gradients are complete, over the ranks that hold the
+//             same ones
 //             (torchtitan/models/llama4/infra/parallelize.py)
 #include <algorithm>
 #include <deque>
@@ -40,7 +41,8 @@ class Units final : public DataParallel {
     for (ChunkParameters& chunk : chunks_) {
       for (Group* group : {&dense_, &routed_}) group->states.emplace_back(chunk.units.size());
       if (!plan.root_unit) continue;
-      // With the first unit's gather the last one's parameters are there; its gradients wait for the first's.
+      // The first unit's gather also brings the last unit's parameters; its gradients wait for those of the
+      // first.
       for (std::vector<double>* counts : {&chunk.units, &chunk.unit_gradients}) {
         counts->front() += counts->back();
         counts->back() = 0;
@@ -73,7 +75,7 @@ class Units final : public DataParallel {
 
   void after_forward(int chunk, int unit) override {
     const int units = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
-    // The unit whose backward comes next stays whole.
+    // The unit whose backward pass comes next stays gathered.
     const bool stays =
         plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
     if (!plan_.shards.reshard_after_forward || stays || lives(chunk, unit)) return;
@@ -81,7 +83,7 @@ class Units final : public DataParallel {
   }
 
   void after_backward(int chunk, int unit, bool last) override {
-    if (!reduces(last)) return;  // gradients and parameters stay whole
+    if (!reduces(last)) return;  // gradients and parameters stay gathered
     if (plan_.shards.reduce_at_end) return;
     at(dense_, chunk, unit) = {};
     const double more = gradients_of(dense_, chunk, unit);
@@ -115,9 +117,9 @@ class Units final : public DataParallel {
  private:
   struct State {
     std::uint32_t gather = StageEmitter::kNoOp;
-    bool whole = false;  // copied out, ready to compute with
+    bool whole = false;  // copied out of the buffer, ready to compute with
   };
-  // Ranks that share one set of shards, and what of the units is theirs.
+  // Ranks that share one set of shards, and the state of the units for them.
   struct Group {
     Weights weights;
     std::uint8_t slot, replicas;
@@ -135,9 +137,9 @@ class Units final : public DataParallel {
     const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
     return (group.weights == Weights::dense ? held.units : held.routed_units)[static_cast<std::size_t>(unit)];
   }
-  // partitioned_param_coordinator.py: fetch_sub_module prefetches until so many parameters are there, passes
-  // over those that are, and __params_to_release leaves alone what it passed over: what the backward pass
-  // reads first is still there from the forward pass.
+  // partitioned_param_coordinator.py: fetch_sub_module prefetches until so many parameters are live, skipping
+  // those that already are, and __params_to_release does not release the ones it skipped: so what the
+  // backward pass reads first is still live from the forward pass.
   bool lives(int chunk, int unit) const {
     const std::vector<double>& units = chunks_[static_cast<std::size_t>(chunk)].units;
     return std::accumulate(units.begin() + unit, units.end(), 0.0) <= plan_.live_parameters;
@@ -152,7 +154,7 @@ class Units final : public DataParallel {
     return chunks_[static_cast<std::size_t>(chunk)].unit_gathers[static_cast<std::size_t>(unit)];
   }
 
-  // A layer, then its experts.
+  // Launches the gather of a layer, then that of its experts.
   void launch(int chunk, int unit, std::uint32_t after) {
     launch(dense_, chunk, unit, after);
     launch(routed_, chunk, unit, after);
@@ -170,8 +172,8 @@ class Units final : public DataParallel {
                                  before, before.empty());
       if (group.slot == Slots::kNoSlot) state.gather = after;
     }
-    if (group.slot == Slots::kNoSlot) return;  // all of it is here
-    // Gathers of all groups share one stream (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py,
+    if (group.slot == Slots::kNoSlot) return;  // this rank holds all of it
+    // The gathers of all groups share one stream (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py,
     // FSDPCommContext.all_gather_stream).
     std::vector<std::uint32_t> before;
     if (after != StageEmitter::kNoOp) before.push_back(after);
@@ -189,7 +191,7 @@ class Units final : public DataParallel {
     if (state.whole || parameters_of(group, chunk, unit) <= 0) return;
     launch(group, chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
     if (state.gather != StageEmitter::kNoOp) emitter_.wait_for(state.gather);
-    // Out of the gather's buffer into the parameters: read and written.
+    // Copies from the gather's buffer to the parameters: read and written.
     const double moved = plan_.copies_gathered ? 2 * plan_.gathered_parameter_bytes : 0;
     emitter_.compute(
         Part::norm, phase,
@@ -208,7 +210,7 @@ class Units final : public DataParallel {
       emitter_.wait_for(outstanding_.front());
       outstanding_.pop_front();
     }
-    // Gradients, as wide as activations, into the buffer that is sent.
+    // Copies gradients, as wide as activations, into the buffer that is sent.
     emitter_.compute(Part::optimizer, Phase::gradient_sync,
                      compute_.memory_bound(group.ready * (bytes_of(plan_.activations) + plan_.gradient_bytes),
                                            MemoryKernel::elementwise));
@@ -246,8 +248,8 @@ class Units final : public DataParallel {
   std::deque<std::uint32_t> outstanding_;
   std::vector<std::uint32_t> copies_;  // of gradients to the host
   std::uint32_t copied_ = StageEmitter::kNoOp, copied_before_ = StageEmitter::kNoOp;
-  std::uint32_t gathered_ = StageEmitter::kNoOp;  // the gather launched last
-  int unit_ = 0;                                  // that is being computed
+  std::uint32_t gathered_ = StageEmitter::kNoOp;  // the last gather launched
+  int unit_ = 0;                                  // the unit being computed
 };
 }  // namespace
 
