@@ -13,7 +13,7 @@ namespace {
 void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   const std::vector<std::string> names{"tp", "cp", "ep", "dp", "pp"};
   plan.rank_order = spec.rank_order.empty() ? names : spec.rank_order;
-  // A dimension of one rank may be left out: its place changes nothing.
+  // A dimension of one rank may be left out: its place has no effect.
   const std::vector<int> sizes{plan.tp, plan.cp, plan.ep, plan.dp, plan.pp};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool named =
@@ -57,7 +57,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   set_schedule(spec, plan, mistakes);
   plan.stage_layers = divide_layers(workload, plan, mistakes);
   plan.dp = data_parallel(spec, accelerators, mistakes);
-  // What else there is to say would be counted in numbers that do not hold it.
+  // Further mistakes would be stated with numbers that overflow.
   if (std::int64_t{plan.tp} * plan.cp * plan.pp * plan.dp > std::numeric_limits<int>::max())
     mistakes.finish();
   set_batches(spec, workload.model.layers, plan, mistakes);

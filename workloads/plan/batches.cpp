@@ -9,16 +9,16 @@ namespace topsim::workloads {
 
 namespace {
 
-// Of micro-batches through layers on one stage: each is some twenty operations of a hundred bytes.
+// Micro-batches times layers on one stage: each pass is some twenty operations of a hundred bytes.
 constexpr std::int64_t kMostPasses = 4'000'000;
-constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;  // of a step, as of plan.global_batch
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;  // per step, as in plan.global_batch
 
-// The key that says how many micro-batches there are.
+// The key that determines the number of micro-batches.
 const char* batch_key(const PlanSpec& spec) {
   return spec.global_batch || !spec.grad_accumulation ? "plan.global_batch" : "plan.grad_accumulation";
 }
 
-// Half of the micro-batches enters at each end; both ends fill before any pass back arrives.
+// Half of the micro-batches enter at each end; both ends fill before any backward pass arrives.
 void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) {
   if (plan.pp % 2 != 0)
     mistakes.add("plan.pp", fmt::format("DualPipe pairs stages from both ends, pp is {}", plan.pp),
@@ -37,7 +37,7 @@ void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) 
   if (spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
 }
-// By global_batch or by grad_accumulation, whichever is given.
+// From global_batch or grad_accumulation, whichever is given.
 void count_micro_batches(const PlanSpec& spec, std::int64_t per_round, Plan& plan, Mistakes& mistakes) {
   if (spec.global_batch && spec.grad_accumulation &&
       *spec.global_batch != *spec.grad_accumulation * per_round) {
@@ -89,8 +89,8 @@ void check_limits(const PlanSpec& spec, int layers, std::int64_t per_round, cons
 
 void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& plan, Mistakes& mistakes) {
   if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
-  // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
-  // stage up.
+  // Passes of both chunks, or of two micro-batches in flight, would wait for each other if messages blocked
+  // their stage.
   const bool crossed = plan.schedule == Schedule::zb_v || made_for_plan(plan.schedule);
   if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
@@ -106,8 +106,8 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
             : fmt::format("grad_accumulation = {} would be", next));
   }
 }
-// Servers decode all their requests at once (continuous batching), and read prompts together up to so many
-// tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), a batch a stage.
+// Servers decode all their requests at once (continuous batching). They read prompts together up to so many
+// tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
 int requests_at_once(int requests, const Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
   if (plan.task == Task::decode) return std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);

@@ -12,7 +12,7 @@
 namespace topsim::workloads {
 namespace {
 
-// Ranks that follow each other within one stage, counted the dense way and the experts' way.
+// Whether a stage has equally many consecutive ranks in the dense layout and in the experts' layout.
 bool stages_agree(const Plan& plan) {
   int dense = 1, experts = 1;
   for (const std::string& dimension : plan.rank_order) {
@@ -113,7 +113,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   if (ranks % divided != 0) {
     std::string help = "lower ep";
     if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would (etp is tp where it is left out)";
-    // What divides the ranks without the other is not at fault.
+    // A factor that divides the ranks without the other one is not at fault.
     const bool by_etp = workload.plan.etp && plan.etp > 1 && ranks % plan.ep == 0;
     mistakes.add(by_etp ? "plan.etp" : "plan.ep",
                  fmt::format("ep {} x etp {} = {} does not divide the tp x cp x dp = {} ranks of a stage",
@@ -135,7 +135,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;
-  // Where one rank has all experts there is no other to have fewer rows.
+  // The busiest rank receives at most all rows, ep times the mean.
   const double busiest = std::min(experts.imbalance, static_cast<double>(plan.ep));
   plan.experts.load = capacity > 0 ? std::min(busiest, capacity) : busiest;
   if (experts.pad_to_capacity) plan.experts.load = capacity;

@@ -1,4 +1,4 @@
-// Which ranks share shards, and what is kept in host memory: both depend on the node.
+// Which ranks share shards, and what is kept in host memory: both depend on the size of a node.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace topsim::workloads {
 namespace {
 
-// Of the data-parallel ranks beside rank 0, those in its node.
+// How many ranks of rank 0's data-parallel group, itself included, are in its node.
 int copies_in_a_node(const Plan& plan, int accelerators) {
   const Layout layout(plan);
   int count = 0;
@@ -106,7 +106,7 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
   // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
   plan.offload.gradients = zero_meant(workload.plan, defaults) >= 2;
-  // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
+  // What the host updates in fp32 comes back in 16 bits, so no fp32 copy remains.
   if (!plan.offload.parameters && !plan.shards.by_unit && plan.cast_weights) plan.cast_weights = false;
   plan.shards.unit_copies = false;
   plan.root_unit = plan.root_unit && plan.shards.by_unit;

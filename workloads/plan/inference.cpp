@@ -1,4 +1,4 @@
-// The meaning of a plan where nothing is trained (plan.hpp, Plan::task).
+// The meaning of a plan for inference (plan.hpp, Plan::task).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   const auto refuse = [&](bool present, const char* path, const char* why) {
     if (present) mistakes.add(path, fmt::format("{}: inference {}", path, why), "leave it out");
   };
-  // What is said about gradients, optimiser and recompute holds for training: a scenario may keep it.
+  // Settings of gradients, optimiser and recompute apply to training; a scenario may keep them.
   refuse(spec.hsdp_shard.has_value(), "plan.hsdp_shard", "has no gradients and no optimiser to shard");
   refuse(spec.offload != Offload::none, "plan.offload", "has no optimiser to offload");
-  // Of gpipe and 1f1b the forward passes are just that.
+  // The forward passes of gpipe and 1f1b are such an order.
   const char* in_order = "passes micro-batches through the stages in order";
   const Schedule schedule = spec.schedule.value_or(Schedule::gpipe);
   refuse(schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b, "plan.schedule", in_order);
@@ -43,7 +43,7 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
   plan.zero = 0;
-  if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token is no sequence to split
+  if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token cannot be split
   plan.shards.gradients = plan.shards.optimizer = plan.shards.parameters = 1;
   plan.overlap_grad_reduce = plan.overlap_param_gather = plan.reduce_every_micro_batch = false;
   plan.cast_weights = plan.mixed_precision = plan.dropout = plan.synchronises_p2p = false;
@@ -52,8 +52,8 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   plan.recompute = {};
   plan.parameter_bytes = bytes_of(plan.gemm);
   if (workload.precision.weights) {
-    // A 16-bit scale for 128 numbers of 4 bits (GPTQ's and AWQ's group_size, Marlin's groupsize), of 8 bits
-    // one for a channel.
+    // 4 bits: a 16-bit scale per 128 numbers (GPTQ's and AWQ's group_size, Marlin's groupsize). 8 bits: one
+    // per channel.
     plan.parameter_bytes = *workload.precision.weights == WeightFormat::int4 ? 0.5 + 2.0 / 128 : 1;
     if (plan.parameter_bytes > bytes_of(plan.gemm))
       mistakes.add("precision.weights", "weights are never wider than the products that read them",
@@ -110,6 +110,6 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
     mistakes.add("task", "adapters need a framework that trains stage by stage",
                  "use framework megatron, ddp, fsdp or deepspeed");
   plan.frozen_weights = workload.precision.frozen_weights.value_or(Precision::bf16);
-  plan.cast_weights = false;  // frozen weights are kept as they are multiplied, or wait to be cast in 16 bits
+  plan.cast_weights = false;  // frozen weights are kept as multiplied, or in 16 bits until cast
 }
 }  // namespace topsim::workloads

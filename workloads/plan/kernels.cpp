@@ -1,4 +1,4 @@
-// The kernels of a framework: its facts (framework.hpp), without those that the workload does not use.
+// The kernels of a framework: its facts (framework.hpp), less those that the workload does not use.
 #include <algorithm>
 
 #include "workloads/compute/compute_model.hpp"
@@ -7,7 +7,7 @@
 namespace topsim::workloads {
 namespace {
 
-// megatron/model/fused_softmax.py: 16 bits, queries and heads x sequences in fours.
+// megatron/model/fused_softmax.py: 16 bits; queries, and heads x sequences, in multiples of four.
 bool fits_fused_softmax(const WorkloadSpec& workload, const Plan& plan) {
   const int keys = plan.sequence;
   const std::int64_t each = std::int64_t{workload.model.heads / std::max(1, plan.tp)} * plan.micro_batch;
@@ -24,10 +24,10 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   if (workload.dropout) plan.dropout = *workload.dropout;
   plan.timed_passes = plan.timed_passes && !plan.inference();
   plan.splits_messages = plan.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
-  // Adapters read the norm's output, in 16 bits.
+  // Adapters read the norm's output in 16 bits.
   const bool trains = !plan.inference() && plan.task != Task::lora;
   const bool one_scale = plan.gemm == Precision::fp8;
-  // A served token's row has a maximum of its own, taken by the kernel that casts it (vLLM,
+  // In inference each token's row has a maximum of its own, computed by the kernel that casts it (vLLM,
   // csrc/quantization/fp8/common.cu, dynamic_per_token_scaled_fp8_quant).
   plan.dynamic_scales = plan.dynamic_scales && !plan.inference();
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);

@@ -1,4 +1,4 @@
-// What the host does for every kernel, and which kernels start from a CUDA graph.
+// The host's cost of a kernel launch, and which kernels start from a CUDA graph.
 #include <algorithm>
 
 #include "workloads/host/host.hpp"
@@ -7,9 +7,9 @@
 namespace topsim::workloads {
 
 void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  // Serving engines replay graphs for prompts, too (vLLM's piecewise ones; TensorRT-LLM has no Python there).
+  // Serving engines replay graphs for prompts too (vLLM's piecewise ones; TensorRT-LLM uses no Python there).
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.inference());
-  // Stage times that were measured hold their launches.
+  // Measured stage times contain their launches.
   const Duration eager = plan.replays() ? Duration{} : host_times().operation;
   const bool one_price = graph || plan.replays() || workload.compute.launch_overhead;
   plan.host.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);

@@ -17,7 +17,7 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
   plan.attention_core = precision.attention_core.value_or(plan.activations);
   plan.kv_cache = precision.kv_cache.value_or(plan.activations);
-  // Everything in 16 bits, no master copy: weights are what the optimiser keeps, and gradients are like them.
+  // If the optimiser keeps 16 bits there is no master copy: weights and gradients have that format too.
   plan.optimizer_bytes = bytes_of(precision.optimizer.value_or(Precision::fp32));
   const bool narrow = plan.optimizer_bytes < 4;
   const bool wide_weights = full || (defaults.parameters_fp32 && !narrow);

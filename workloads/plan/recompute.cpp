@@ -13,9 +13,9 @@ RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults) {
   return meant.layers == 0 ? RecomputeSpec{} : meant;
 }
 
-// Left open, selective recompute does the attention core again (Korthikanti et al. 2022), with latent
-// attention what DeepSeek-V3's report does (3.2.3); of dense layers in
-// PyTorch frameworks what torchtitan does. Names are those of Megatron's --recompute-modules.
+// By default selective recompute repeats the attention core (Korthikanti et al. 2022); with latent attention
+// what DeepSeek-V3's report lists (3.2.3); for dense layers in PyTorch frameworks what torchtitan does. The
+// names are those of Megatron's --recompute-modules.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   const std::vector<std::string>& modules = spec.recompute_modules;

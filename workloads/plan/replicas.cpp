@@ -10,7 +10,8 @@ namespace topsim::workloads {
 namespace {
 
 // FSDP of a layer and, within it, of its experts (torchtitan/models/llama4/infra/parallelize.py, apply_fsdp):
-// these are shared by the ranks of their layer's shard group that hold the same ones, a unit of their own.
+// experts are a unit of their own, shared by those ranks of the layer's shard group that hold the same
+// experts.
 void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (!plan.shards_experts()) return;
   if (defaults.family != FrameworkFamily::fsdp) {
@@ -36,14 +37,14 @@ void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes
   }
   plan.experts.shards = std::max(1, group / divided);
   plan.experts.optimizer_shards = plan.experts.gradient_shards = plan.experts.shards;
-  // set_modules_to_forward_prefetch: the next layer and its experts, since the host waits for counts.
+  // set_modules_to_forward_prefetch: the next layer and its experts, because the host waits for counts.
   plan.prefetch_forward = true;
 }
 }  // namespace
 
 int zero_meant(const PlanSpec& spec, const Framework& defaults) {
-  // torchtitan's fsdp_reshard_after_forward: default keeps parameters whole under a pipeline, which is
-  // stage 2.
+  // torchtitan's fsdp_reshard_after_forward: by default a pipeline keeps parameters gathered, which is stage
+  // 2.
   constexpr int kWhole = 2;
   const bool whole = defaults.family == FrameworkFamily::fsdp && spec.pp > 1;
   return spec.zero.value_or(whole ? std::min(defaults.zero, kWhole) : defaults.zero);
@@ -67,7 +68,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
                  fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
                  "set zero to 1, or pp to 1");
   const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
-  // One rank of each tensor group has nobody to share with, but routed experts may have copies in it. FSDP
+  // A rank that shares its dense weights with no other may share routed experts within its tensor group. FSDP
   // has units of both.
   const bool experts_share =
       plan.experts.on_own_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
@@ -79,29 +80,29 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
                  "use framework fsdp, or zero_group");
   plan.shards.ranks = shard_group(workload, defaults, plan, mistakes);
   // _fsdp_param_group.py, wait_for_unshard: with world_size 1 every unit's all_gather_inputs are copied into
-  // storage that its resharding frees. Frozen weights are what they are multiplied as.
+  // storage that resharding frees. Frozen weights are multiplied as they are.
   plan.shards.unit_copies =
       defaults.family == FrameworkFamily::fsdp && copies == 1 && plan.pp == 1 && plan.task != Task::lora;
-  // ZeRO's steps flatten the 16-bit gradients that they update, and cast that: 2 + 4. Without ZeRO
-  // (fp16/fused_optimizer.py, step) each is cast and these are flattened: 4 + 4; of bf16 there is no copy,
-  // since engine.py, get_data_types, has BF16_Optimizer accumulate in fp32.
+  // ZeRO's steps flatten the 16-bit gradients that they update, and cast the result: 2 + 4. Without ZeRO
+  // (fp16/fused_optimizer.py, step) each gradient is cast and the casts are flattened: 4 + 4; bf16 has no
+  // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (zero != 3) plan.update_elements = 0;
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
-  // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
+  // DeepSpeed's overlap_comm is on only for stage 3; FSDP and stage 3 always prefetch.
   plan.overlap_grad_reduce =
       spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.shards.by_unit);
   plan.overlap_param_gather = plan.zero > 0 && spec.overlap_param_gather.value_or(
                                                    defaults.overlap_param_gather || plan.shards.by_unit);
-  // Zero bubbles and DualPipe come with schedules of their own.
+  // Zero-bubble schedules and DualPipe have schedules of their own.
   plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
                           (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
   plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3;
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
-  // every backward pass; after the last one post_backward of all groups.
+  // every backward pass; post_backward of all groups after the last one.
   plan.shards.reduce_at_end = plan.shards.by_unit && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
-  // A pipeline's ends are units of their stages.
+  // In a pipeline its ends belong to the units of their stages.
   plan.root_unit = plan.root_unit && (plan.shards.by_unit || plan.shards.unit_copies) && plan.pp == 1;
   if (plan.shards.by_unit || copies == 1) plan.bucket_copies = 0;
   plan.cast_weights = plan.cast_weights && !plan.shards.by_unit;  // shards are cast before they are gathered
@@ -124,7 +125,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   if (defaults.family == FrameworkFamily::fsdp)
     return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
   if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
-  // DeepSpeed's pipeline reduces when all backward passes are over and their gradients sent on
+  // DeepSpeed's pipeline reduces when all backward passes have ended and their gradients have been sent on
   // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
   if (!plan.overlap_grad_reduce && plan.pp > 1)
     return no_buckets("DeepSpeed's pipeline reduces all gradients together, when they are complete",

@@ -1,4 +1,4 @@
-// The order of a pipeline's passes, and how sequences are cut.
+// The order of a pipeline's passes, and how sequences are split.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -35,8 +35,8 @@ void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
 
 namespace {
 // Transformer Engine, attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A: "The
-// number of attention heads needs to be divisible by CP size", of queries and of keys. Others repeat keys and
-// values (sim/scenario/plan_findings.hpp says so).
+// number of attention heads needs to be divisible by CP size", for query heads and for key heads. Other
+// frameworks repeat keys and values (reported by sim/scenario/plan_findings.hpp).
 void check_key_value_heads(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
                            Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
@@ -89,9 +89,9 @@ void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaul
 }
 
 void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
+  // Zero-bubble runtimes launch every message separately and wait only for what a pass reads (recalled of
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
-  // neighbours wait for each other in a circle.
+  // neighbours wait for each other in a cycle.
   const bool zero_bubble = splits_weights(plan.schedule) || plan.schedule == Schedule::dualpipe;
   const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep > 1;
   plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||

@@ -23,8 +23,8 @@ void check_latent(const AttentionSpec& attention, Mistakes& mistakes) {
   needed("v_head_dim", attention.v_head_dim);
 }
 
-// The largest tp below the one asked for that all of this file's checks take, the sequence and the number of
-// accelerators too.
+// The largest tp below the given one that passes all checks of this file and divides the sequence and the
+// number of accelerators.
 int proposed_tp(const WorkloadSpec& workload, std::uint32_t accelerators) {
   const ModelSpec& model = workload.model;
   const PlanSpec& plan = workload.plan;

@@ -16,7 +16,7 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
   if (given.empty()) {
     if (layers % stages == 0) return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
     std::vector<int> proposal(static_cast<std::size_t>(stages), layers / stages);
-    // The ends carry embedding and LM head: extra layers go to the middle.
+    // The ends hold embedding and LM head, so extra layers go to the middle.
     for (int i = 0; i < layers % stages; ++i) {
       const int middle = stages / 2 + (i % 2 == 0 ? i / 2 : -(i + 1) / 2);
       ++proposal[static_cast<std::size_t>((middle + stages) % stages)];

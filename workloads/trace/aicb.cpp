@@ -56,7 +56,7 @@ struct Communication {
 };
 enum GroupIndex : std::size_t { kTensor, kData, kExpert, kExpertData, kWorld };
 
-// Layers that communicate over everybody in older policies: {forward, input gradient, weight gradient}.
+// The groups over which layers communicate in older policies: {forward, input gradient, weight gradient}.
 struct Policy {
   std::string_view name;
   std::array<std::size_t, 3> groups;
@@ -100,7 +100,7 @@ class Aicb {
     return word.text.empty() ? "the end of the file" : fmt::format("\"{}\"", word.text.substr(0, 40));
   }
 
-  // Counts, times and sizes; some generators write whole numbers as 6291456.0.
+  // Counts, times and sizes; some generators write whole numbers like 6291456.0.
   std::int64_t number(const Word& at, const char* what, bool negative = false) const {
     double value = 0;
     const auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), value);
@@ -131,7 +131,7 @@ class Aicb {
       if (!bare.empty() && bare.back() == ':') bare.remove_suffix(1);
       const bool last = words_[at_ + 1].text.empty() || words_[at_ + 1].line != name.line;
       if (last) {
-        // ASTRA-sim 1.0's DLRM files end their first line with the last bottom layer, alone.
+        // ASTRA-sim 1.0's DLRM files end their first line with only the number of the last bottom layer.
         if (policy_->name == "HYBRID_DLRM" || policy_->name == "HYBRID_DLRM_ENHANCED") continue;
         fail(key, fmt::format("{} has no value", shown(key)));
       }
@@ -156,8 +156,8 @@ class Aicb {
     return static_cast<std::uint32_t>(value);
   }
 
-  // Ranks as SimAI lays them out: tensor groups of consecutive ranks, then pipeline stages, then replicas; an
-  // expert group is the same place of consecutive tensor groups.
+  // Ranks in SimAI's layout: tensor groups of consecutive ranks, then pipeline stages, then replicas; an
+  // expert group consists of the same places of consecutive tensor groups.
   void groups() {
     const std::uint32_t tp = size("model_parallel_NPU_group", 1), ep = size("ep", 1), pp = size("pp", 1);
     const std::uint64_t product = std::uint64_t{tp} * pp * ep;
@@ -221,7 +221,7 @@ class Aicb {
          {"ALLTOALL", CollectiveKind::all_to_all},
          {"BROADCAST", CollectiveKind::broadcast},
          {"REDUCE", CollectiveKind::reduce},
-         // SimAI and ASTRA-sim match the beginning of the word.
+         // SimAI and ASTRA-sim compare only the beginning of the word.
          {"ALLREDUCEALLTOALL", CollectiveKind::all_reduce}}};
     for (const auto& [word, kind] : kinds)
       if (word == base) return Communication{kind, group};

@@ -41,7 +41,7 @@ Attribute attribute(const WireField& field) {
     case 31:  // bytes
       result.text = field.bytes;
       break;
-    default:  // lists: none that a replay needs
+    default:  // lists: a replay needs none
       result.given = false;
   }
   return result;

@@ -3,7 +3,7 @@
 //
 // A node waits for its data and its control dependencies. Compute nodes of the accelerator run one after the
 // other, likewise those of the host (is_cpu_op); collectives in the order of their group, messages by tag.
-// Sizes are those of the input tensor of a rank. A compute node without a duration is timed by roofline.
+// Sizes are those of a rank's input tensor. A compute node without a duration is timed by roofline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -206,7 +206,7 @@ class Chakra {
       if (word == name && value.given) *attribute = value;
   }
 
-  // PyTorch's "## process_group:init ##" node: the JSON list of its groups stands in the inputs.
+  // PyTorch's "## process_group:init ##" node: its inputs contain the JSON list of groups.
   void process_groups(std::uint32_t rank, const Message& node) {
     if (node.name.find("process_group") == std::string_view::npos) return;
     const std::size_t begin = node.inputs.find('['), end = node.inputs.rfind(']');
@@ -231,7 +231,7 @@ class Chakra {
             members.push_back(static_cast<std::uint32_t>(ranks[i].integer()));
         std::sort(members.begin(), members.end());
         members.erase(std::unique(members.begin(), members.end()), members.end());
-        // An empty list stands for everybody.
+        // An empty list means all ranks.
         if (ranks.size() == 0) members = trace_.groups[0].members[0];
         if (!members.empty())
           define(name.text(), description.is(config::Kind::string) ? description.text() : "",
@@ -263,7 +263,7 @@ class Chakra {
     return result;
   }
 
-  // Picoseconds count where they are the same time: a tool may have changed the microseconds alone.
+  // Picoseconds are used if they agree with the microseconds: a tool may have changed only the latter.
   [[nodiscard]] Duration duration(std::uint32_t rank, const Message& from) const {
     const double microseconds = static_cast<double>(from.duration_us);
     if (microseconds * 1e6 > 9e18) wrong(rank, from, "its duration is longer than 106 days");
@@ -326,7 +326,7 @@ class Chakra {
             fmt::format("0 ({}) to 9 ({})", kCollectives.front(), kCollectives.back()));
     const auto size = std::llround(amount(rank, from, from.comm_size, "comm_size"));
     const auto ranks = static_cast<std::int64_t>(trace_.groups[result.group].members[0].size());
-    // Of what every rank sends.
+    // From the size that every rank sends to that of all ranks.
     const auto of_all = [&] {
       if (static_cast<double>(size) * static_cast<double>(ranks) > kMost)
         wrong(rank, from, fmt::format("comm_size is {} on each of {} ranks", size, ranks),
@@ -363,7 +363,7 @@ class Chakra {
       case 8:
         result.collective = CollectiveKind::reduce_scatter;
         break;
-      default:  // NCCL has no barrier: frameworks reduce one element
+      default:  // NCCL has no barrier: frameworks all-reduce one element
         result.collective = CollectiveKind::all_reduce;
         result.bytes = 4;
     }

@@ -1,4 +1,4 @@
-// Chakra execution traces, written; chakra_read.cpp says what they hold.
+// Writes Chakra execution traces; for the format see chakra_read.cpp.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ void put(ProtobufWriter& node, std::string_view name, std::uint32_t field, std::
   node.text(10, attribute.bytes());
 }
 
-// The number of a collective, and the size of a rank's input.
+// Chakra's number of a collective, and the size of a rank's input.
 std::pair<std::uint64_t, std::int64_t> chakra_collective(const Node& node, std::int64_t ranks) {
   switch (node.collective) {
     case CollectiveKind::reduce:
@@ -75,7 +75,7 @@ void put_message(ProtobufWriter& node, const Node& from, const std::string& file
   put(node, from.kind == Kind::send ? "comm_dst" : "comm_src", 7, static_cast<std::uint64_t>(from.peer));
 }
 
-// Groups of the file have one set of ranks each: every set of a trace's group has a number.
+// A group in the file is one set of ranks, so every set of a trace's group gets a number.
 class Sets {
  public:
   explicit Sets(const Trace& trace) : of_(trace.groups.size()) {

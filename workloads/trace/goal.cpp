@@ -7,7 +7,7 @@
 //     LABEL requires LABEL      after the other has ended
 //     LABEL irequires LABEL     after the other could start: its own dependencies have ended
 //   }
-// One item a line; // and /* */ comments. Labels are local to a rank and known before they are used.
+// One item per line; // and /* */ comments. Labels are local to a rank and must be defined before use.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -83,7 +83,7 @@ class Lexer {
 };
 
 constexpr std::uint32_t kMostRanks = 1U << 20;
-constexpr std::int64_t kMostNanoseconds = 1'000'000'000'000'000;  // eleven days: the clock ends at 106
+constexpr std::int64_t kMostNanoseconds = 1'000'000'000'000'000;  // eleven days; the clock ends at 106
 
 class Goal {
  public:
@@ -214,7 +214,7 @@ class Goal {
     return found->second;
   }
 
-  // Whether there was one.
+  // Returns whether there was an operation.
   bool operation(RankTrace& program, const Token& label) {
     Node node;
     node.id = static_cast<std::uint64_t>(token_.line);
@@ -250,7 +250,7 @@ class Goal {
     return true;
   }
 
-  // Returns whether it is the mark of a rank's end: an empty send to a rank that cannot exist.
+  // Returns whether this is the mark of a rank's end: an empty send to a rank that cannot exist.
   bool peer(Node& node, bool any) {
     const Token at = token_;
     node.peer = number("a rank", 0xffffffffLL, {}, any);
@@ -306,7 +306,7 @@ std::string write_goal(const Trace& trace) {
       if (node.processor > 0) out += fmt::format(" cpu {}", node.processor);
       out += '\n';
     }
-    // Dependencies after all labels: nodes of other formats may wait for later ones.
+    // Dependencies come after all labels: nodes of other formats may wait for later ones.
     for (std::size_t i = 0; program != nullptr && i < program->nodes.size(); ++i)
       for (const std::uint32_t earlier : program->after[i])
         out += fmt::format("l{} requires l{}\n", i + 1, earlier + 1);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
 
-// Plain or gzip.
+// Reads plain or gzip-compressed files.
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) fail(path, "is a folder, not a trace", "name the file");
@@ -41,7 +41,7 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// "all_reduce.3.et.gz" -> ("all_reduce", 3); rank -1: no such name.
+// "all_reduce.3.et.gz" -> ("all_reduce", 3); rank -1: the name has another form.
 std::pair<std::string, int> rank_of(std::string name) {
   const auto cut = [&](std::string_view tail) {
     if (name.size() <= tail.size() || name.compare(name.size() - tail.size(), tail.size(), tail) != 0)
@@ -102,7 +102,7 @@ ChakraPaths chakra_paths(const std::string& path) {
   return result;
 }
 
-// The file of process groups; empty: there is none.
+// The file of process groups; empty if there is none.
 std::string groups_file(const TraceSpec& spec, const ChakraPaths& paths, const std::string& folder) {
   std::error_code error;
   if (!spec.groups.empty()) return find_path(spec.groups, folder);
@@ -125,7 +125,7 @@ std::string find_path(const std::string& path, const std::string& folder) {
   if (fs::path(path).is_absolute() || folder.empty()) return path;
   const std::string beside = (fs::path(folder) / path).lexically_normal().string();
   const fs::path parent = fs::path(beside).parent_path();
-  // A Chakra prefix is no file: its folder decides.
+  // A Chakra prefix is not a file, so its folder decides.
   if (fs::exists(beside, error)) return beside;
   if (fs::exists(path, error)) return path;
   return fs::is_directory(parent.empty() ? fs::path(".") : parent, error) ? beside : path;
@@ -156,7 +156,7 @@ std::vector<std::string> files_of(const TraceSpec& spec, const std::string& fold
 }
 
 namespace {
-// A file of another kind than it is said to be, before its first line is called a mistake.
+// Reports a file of another format than stated, before its first line is reported as a mistake.
 void check_format(const std::string& path, const std::string& said) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return;

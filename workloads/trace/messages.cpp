@@ -75,7 +75,7 @@ class Matcher {
            "every receive needs a send of its tag");
     take(found, recv);
   }
-  // The lowest sender that has something left for it.
+  // Matches the lowest sender that has an unreceived message for this receive.
   void match_any(const End& recv) {
     const std::int64_t from = peer_of_recv_.at({recv.rank, recv.node});
     for (auto found = sends_.begin(); found != sends_.end(); ++found) {
@@ -93,9 +93,9 @@ class Matcher {
     found->second.pop_front();
   }
 
-  // Patience: a message goes to the first channel whose last receive comes before its own.
+  // Patience sorting: a message goes to the first channel whose last receive precedes its own.
   void assign(const Ranks& ranks, std::vector<Pair>& pairs) {
-    if (ranks.first == ranks.second) return;  // to oneself: at once
+    if (ranks.first == ranks.second) return;  // to itself: delivered at once
     std::sort(pairs.begin(), pairs.end(),
               [](const Pair& a, const Pair& b) { return a.send.position < b.send.position; });
     std::vector<std::uint32_t> last;  // by channel

@@ -19,7 +19,7 @@ using program::Phase;
 constexpr std::int64_t kEager = 64 << 10;
 constexpr std::size_t kMostStreams = 65'000;
 
-// Nodes in an order in which each comes after what it waits for; the lowest ready one first.
+// Orders nodes so that each comes after what it waits for; the lowest ready one first.
 std::vector<std::uint32_t> in_order(const Trace& trace, const RankTrace& program) {
   const std::size_t nodes = program.nodes.size();
   std::vector<std::uint32_t> waiting(nodes, 0);
@@ -102,7 +102,8 @@ class Replay {
     }
   }
 
-  // A slot joins pairs of ranks, each rank in one pair at most: the first slot free at both ends.
+  // A slot joins pairs of ranks, with each rank in at most one pair: the first slot that is free at both
+  // ends.
   void lay_out_peers() {
     std::vector<std::vector<bool>> used(trace_.ranks);
     const auto is_used = [&](std::uint32_t rank, std::size_t slot) {
@@ -136,14 +137,14 @@ class Replay {
     if (node.duration.count() > 0) return node.duration;
     if (node.kind == Kind::memory) return from_seconds(static_cast<double>(node.bytes) / bandwidth_);
     if (node.operations <= 0) return {};
-    // ASTRA-sim: a node without operands is free of charge.
+    // As in ASTRA-sim, a node without operands takes no time.
     if (node.operand_bytes <= 0 || peak_ <= 0) return {};
     return from_seconds(std::max(node.operations / peak_, node.operand_bytes / bandwidth_));
   }
 
   using Stream = std::tuple<int, std::uint32_t, std::uint32_t>;
 
-  // Streams by what runs in them, by number; a new one for a node that follows nothing.
+  // Streams are looked up by what runs in them; a node that follows nothing gets a new one.
   struct Emitter {
     program::RankProgramBuilder builder;
     std::map<Stream, std::uint16_t> streams;
@@ -170,14 +171,13 @@ class Replay {
                              ? group_size(node.group, rank) > 1
                              : (node.kind == Kind::send || node.kind == Kind::recv) && matched != nullptr;
       const bool works = node.kind == Kind::compute || node.kind == Kind::host || node.kind == Kind::memory;
-      if (!moves && !works) {  // joins, collectives of one rank, messages to oneself
+      if (!moves && !works) {  // joins, collectives of one rank, messages to itself
         out.ends[index] = joined(out, std::move(after), lone);
         continue;
       }
       Op op = make(node, rank, matched);
       op.stream = stream(out, key(node, matched));
-      if (node.kind ==
-          Kind::recv) {  // posted ahead: what follows waits for what it waited for, and the message
+      if (node.kind == Kind::recv) {  // posted ahead: followers wait for the same ops and for the message
         after.push_back(out.builder.add(op));
         out.ends[index] = joined(out, std::move(after), lone);
         continue;
@@ -186,7 +186,7 @@ class Replay {
       const bool eager = node.kind == Kind::send && node.bytes <= kEager;
       out.ends[index] = eager ? std::move(after) : std::vector<std::uint32_t>{added};
     }
-    // Messages that the trace does not receive.
+    // Messages that the trace never receives.
     for (const Matched& extra : messages_.unreceived[p]) {
       Node node;
       node.kind = Kind::recv;
@@ -198,7 +198,7 @@ class Replay {
     out.builder.finish();
   }
 
-  // Few ops to wait for stay as they are, many become one.
+  // A few ops to wait for are kept; many are joined into one.
   std::vector<std::uint32_t> joined(Emitter& out, std::vector<std::uint32_t> after, std::uint32_t& lone) {
     constexpr std::size_t kFew = 16;
     if (after.size() <= kFew) return after;
@@ -254,7 +254,7 @@ class Replay {
       case Kind::collective:
         op.kind = OpKind::collective;
         op.collective = node.collective;
-        op.slot = static_cast<std::uint16_t>(node.group);  // lay_out_groups() counted them
+        op.slot = static_cast<std::uint16_t>(node.group);  // counted by lay_out_groups()
         op.bytes = Bytes(node.bytes);
         break;
       case Kind::send:
@@ -277,8 +277,8 @@ class Replay {
     return op;
   }
 
-  // Members of a group must call it alike: a sentence with the rank and the call, where validate() would find
-  // a mistake of ours.
+  // Members of a group must make the same calls. Checked here for an error that names the rank and the call;
+  // validate() would report an internal error.
   void check_groups() const {
     using Call = std::tuple<program::CollectiveKind, std::int64_t>;
     std::vector<std::map<std::uint16_t, std::vector<Call>>> calls(program_.classes.size());

@@ -29,7 +29,8 @@ std::string_view name_of(Kind kind) {
 std::uint32_t Names::of(std::string_view word) {
   const auto found = index_.find(word);
   if (found != index_.end()) return found->second;
-  // Every node with a name of its own: beyond what a program can hold the first word is none.
+  // If every node has its own name there may be more names than a program can hold; the further ones get the
+  // first word, which stands for no name.
   constexpr std::size_t kMost = 60'000;
   if (words_.size() >= kMost) return 0;
   words_.emplace_back(word);
