@@ -18,7 +18,7 @@ using config::positive;
 
 namespace {
 
-// A word of a closed list, or a count.
+// A word of a fixed list, or a count.
 template <class T, class Word>
 class WordOrCount final : public config::Codec<T> {
  public:
@@ -50,7 +50,7 @@ const std::vector<std::string>& dimensions() {
   return names;
 }
 
-// A list of dimensions, or Megatron's text: "tp-cp-ep-dp-pp".
+// A list of dimensions, or Megatron's notation: "tp-cp-ep-dp-pp".
 class RankOrder final : public config::Codec<std::vector<std::string>> {
  public:
   bool accepts(config::Kind kind) const override {
@@ -136,7 +136,7 @@ config::CodecPtr<Precision> codec(config::Type<Precision>) {
                            {"nvfp4", Precision::nvfp4}});
 }
 
-// Far more than there ever was, and products of two or three still fit.
+// Far more than any real job uses, and products of two or three still fit.
 constexpr double kMostRanks = 16384;
 
 const Object<PlanSpec>& table(config::Type<PlanSpec>) {

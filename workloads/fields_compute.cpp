@@ -1,4 +1,4 @@
-// Fields about the time of work: overrides of the compute model, and measured times in its place.
+// Fields for the time of computation: overrides of the compute model, or measured times instead of it.
 #include "workloads/fields.hpp"
 
 namespace topsim::workloads {
@@ -82,7 +82,7 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
               if (rank.empty() || rank.size() > 9 ||
                   rank.find_first_not_of("0123456789") != std::string::npos)
                 reader.problem_at_key(at, "\"" + rank + "\" is no rank", "a number from 0");
-              else if (rank.size() > 1 && rank.front() == '0')  // "03" and "3" would be one rank twice
+              else if (rank.size() > 1 && rank.front() == '0')  // "03" and "3" would be the same rank
                 reader.problem_at_key(at, "\"" + rank + "\" is no rank", "a number without zeros before it");
             }
           });

@@ -79,7 +79,7 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
 }
 
 namespace {
-// What is said of attention in two places.
+// Checks what the scenario says about attention in two places.
 void check_kind(const ModelSpec& spec, const config::Node& node, config::Reader& reader) {
   const config::Node written = node.find("attention").find("kind");
   const config::Node& at = written ? written : node;

@@ -68,8 +68,8 @@ void add_attention(const ModelSpec& model, double bias, LayerParameters& paramet
     parameters.qkv = (model.heads + 2.0 * model.kv_heads) * model.head_dim * (h + bias);
     return;
   }
-  // Keys and values from kv_lora_rank numbers a token, the rotary key from the same projection; queries
-  // compressed as well where q_lora_rank is given. A norm between the two projections.
+  // Keys and values come from kv_lora_rank numbers per token, the rotary key from the same projection;
+  // queries are compressed as well if q_lora_rank is given. A norm is between the two projections.
   const double queries = model.heads * key_width(model);
   parameters.latent = h * (a.kv_lora_rank + a.qk_rope_head_dim) + a.kv_lora_rank;
   parameters.qkv = a.kv_lora_rank * static_cast<double>(model.heads) * (a.qk_nope_head_dim + a.v_head_dim);
@@ -156,8 +156,8 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
     attention += h * (model.heads + 2.0 * model.kv_heads) * model.head_dim;
   }
   const double dense = gates * h * model.ffn;
-  // Rows beyond an expert's capacity are dropped: with even loads, all that a factor below 1 leaves no room
-  // for.
+  // Rows beyond an expert's capacity are dropped: with even loads, those for which a factor below 1 leaves no
+  // room.
   const double kept = experts.capacity_factor > 0 ? std::min(1.0, experts.capacity_factor) : 1;
   const double sparse = gates * h * experts.ffn * (experts.top_k * kept + experts.shared) + h * experts.count;
   const double matrices = model.layers * attention + count_of(model, LayerKind::dense) * dense +
@@ -178,7 +178,7 @@ double inference_flops_per_request(const ModelSpec& model, int queries, int keys
     plain.prediction_layers = 0;
     return inference_flops_per_request(plain, queries, keys, causal_half);
   }
-  // Scores of one token with itself, and what one token costs without them and without the head.
+  // Scores of one token with itself, and the cost of one token without them and without the head.
   const double pair = 2.0 * model.layers * model.heads * (key_width(model) + value_width(model));
   const double token = model_flops_per_sequence(model, 1, false) / 3 - pair - 2 * h * v;
   const double share = full_attention_share(model);

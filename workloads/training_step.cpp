@@ -12,7 +12,7 @@
 
 namespace topsim::workloads {
 namespace {
-// The first module's embedding is a copy with weights of its own where the model's lies on another stage.
+// The first module's embedding is a copy with its own weights if the model's embedding is on another stage.
 void add_predictions(const ModelSpec& model, const Plan& plan, const ComputeModel& compute, bool recomputed,
                      StepPieces& pieces) {
   const PiecePair& layer = pieces.layer_at(kind_of(model, model.layers - 1), recomputed);
@@ -34,7 +34,7 @@ ComputeSettings settings_of(const ComputeSpec& spec, const Plan& plan) {
   settings.fused = plan.fused_kernels;
   settings.eager_softmax = plan.eager_softmax();
   settings.plain_softmax = plan.plain_softmax;
-  // The least of the 2 to 6 us that Vidur (arXiv 2405.05465) measured for small kernels on A100 and H100.
+  // The lowest of the 2 to 6 us that Vidur (arXiv 2405.05465) measured for small kernels on A100 and H100.
   settings.memory_fixed = from_microseconds(2);
   return settings;
 }
@@ -64,7 +64,7 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
   return pieces;
 }
 
-// What a rank computes and in which order, before it is known what lies where.
+// What a rank computes and in which order, independent of where ranks are placed.
 struct Step {
   ModelSpec model;
   Plan plan;
@@ -89,7 +89,8 @@ struct Step {
   }
 };
 
-// A divisor of dp: experts and shards lie on several ranks where they do in the whole plan.
+// The smallest divisor of dp with which experts and shards are on several ranks if they are in the whole
+// plan.
 int fewest_replicas(const Plan& plan) {
   const auto serves = [&](int dp) {
     return plan.dp % dp == 0 && (plan.cp * dp > 1 || plan.dp == 1) &&
@@ -110,7 +111,7 @@ Plan few_passes(const Plan& plan, Schedule schedule) {
   few.dp = fewest_replicas(plan);
   few.shards.ranks = few.dp * few.cp;
   few.experts.copies = few.experts.shards = few.tp * few.cp * few.dp / (few.ep * few.etp);
-  // Measured times are of a stage's chunks together.
+  // Measured times cover all chunks of a stage.
   const auto by_chunk = [&](std::vector<Duration>& times) {
     const std::vector<Duration> whole = times;
     times.resize(static_cast<std::size_t>(few.pp));
@@ -136,7 +137,7 @@ WorkloadSpec completed(WorkloadSpec workload) {
 
 program::Program passes_of(const WorkloadSpec& workload, Plan plan, const topology::Accelerator& accelerator,
                            Schedule schedule) {
-  if (made_for_plan(plan.schedule)) plan.schedule = schedule;  // no orders are wanted
+  if (made_for_plan(plan.schedule)) plan.schedule = schedule;  // orders are not needed
   const Step step(completed(workload), accelerator, std::move(plan), 0);
   const Plan few = few_passes(step.plan, schedule);
   program::Program program;
@@ -178,7 +179,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     const double all =
         plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
     if (!plan.frozen()) return all;
-    // Frozen matrices have two of the three products; attention and adapters have all.
+    // Frozen matrices have two of the three products; attention and adapters have all three.
     const double document = static_cast<double>(plan.sequence) / plan.documents;
     const double scores = 3.0 * 4 * model.layers * plan.documents *
                           attended_pairs(model, document, causal_half) * model.heads * model.head_dim;

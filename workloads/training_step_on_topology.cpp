@@ -10,7 +10,7 @@ namespace topsim::workloads {
 
 namespace {
 
-// Ranks in the first one's NVLink domain.
+// The number of ranks in the NVLink domain of the first one.
 int domain_ranks(const topology::Topology& topology) {
   const topology::Router router(topology, 0);
   const auto accelerators = topology.accelerators();

@@ -24,14 +24,15 @@ void spread(PieceList& list, Duration total) {
 // One replay of a graph made by Transformer Engine (make_graphed_callables): a module, a Function, a copy of
 // the input into the graph's memory, the launch.
 constexpr HostCalls kReplay{2, 0, 1, 1};
-// A layer's calls that are the attention half's: 16 of a dense layer's 27 Functions (framework/).
+// The attention half's share of a layer's calls: 16 of a dense layer's 27 Functions (framework/).
 constexpr double kAttentionShare = 0.6;
 // "scheduling a te.Linear layer in FP8 takes more than 2x more time" (NVIDIA/TransformerEngine issue 761).
 constexpr double kNarrowLinear = 2;
-// The four of a dense layer that are Transformer Engine's, as their sets count them: 4 Functions forward, 3
+// The four linears of a dense layer, as the profiles count Transformer Engine's: 4 Functions forward, 3
 // backward each (framework/megatron.cpp).
 constexpr HostPasses kEngineLinears{{0, 0, 16, 0}, {0, 0, 12, 0}};
-// One scale a tensor: its maximum zeroed and found, the scale, the cast (Float8CurrentScalingQuantizer).
+// Kernels for one scale per tensor: its maximum zeroed and found, the scale, the cast
+// (Float8CurrentScalingQuantizer).
 constexpr double kOwnScaleKernels = 4;
 
 struct Block {
@@ -39,7 +40,7 @@ struct Block {
   HostPasses calls;
 };
 
-// What a mixture's layer costs, block by block; a block is one run of calls or one replay of its graph.
+// What a mixture's layer costs, block by block; a block is either a run of calls or one replay of its graph.
 std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const ExpertCalls& calls = plan.host.profile.experts;
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
@@ -58,7 +59,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   if (narrow) experts = experts + calls.narrow + each_narrow * called;
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
   if (model.attention.qk_norm) attention = attention + calls.normed_heads;
-  // Nodes of their own: attention and, beside it, dispatch, experts and combine.
+  // Separate nodes: attention, and for the experts dispatch, experts and combine.
   const HostPasses nodes = calls.node * (plan.experts.overlap ? 1 : 0);
   experts = experts + nodes * 3;
   const auto eager = [&](HostPasses passes) {
@@ -88,7 +89,7 @@ void spread(PieceList& list, const Block& block, const HostCalls& calls, const P
 
 void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& plan,
                           RecomputeKind recompute) {
-  if (!plan.host.profile.experts.counted) return;  // an operator a kernel
+  if (!plan.host.profile.experts.counted) return;  // counted as one operator per kernel
   for (const Block& block : blocks_of(model, plan)) {
     const bool again = recompute == RecomputeKind::full;
     spread(layer.forward, block, block.calls.forward, plan);
@@ -97,10 +98,10 @@ void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& 
   }
 }
 
-// What a dense layer's products cost beyond themselves in user buffers (TransformerEngine,
+// What the products of a dense layer cost in user buffers in addition (TransformerEngine,
 // common/comm_gemm_overlap/comm_gemm_overlap.cpp): split_overlap_ag calls cuBLASLt for each of t parts and
-// sends and receives between them, split_overlap_rs for each of four, every one scattered by a kernel. Two
-// of each forward; backward two of the first and four exchanges in bulk, a kernel each. Events of the
+// sends and receives between them; split_overlap_rs does so for each of four, each scattered by a kernel.
+// Forward two of each; backward two of the first and four bulk exchanges, a kernel each. Events of the
 // streams are not counted.
 HostPasses user_buffers(int ranks) {
   constexpr double kParts = 4;
@@ -109,7 +110,7 @@ HostPasses user_buffers(int ranks) {
   return {ring * 2 + parts * 2, ring * 2 + HostCalls{.launches = 4}};
 }
 
-// A checkpoint calls the whole forward pass again, whatever of it is kept.
+// A checkpoint calls the whole forward pass again, whatever of it was kept.
 bool runs_twice(const Plan& plan, RecomputeKind recompute) {
   return recompute == RecomputeKind::full || (recompute == RecomputeKind::selective && plan.again.operators);
 }
@@ -122,15 +123,15 @@ bool runs_twice(const Plan& plan, RecomputeKind recompute) {
 //     1191
 // A call of nn.Module is 158 Python opcodes (dev-discuss.pytorch.org/t/110), some 20 ns each; a view has the
 // dispatch of an operator without allocation and launch, 2 to 3 us (recalled). That leaves 26 us for a
-// Function with Megatron's Python around it. A collective: the Python wrapper, two events and the launch, as
-// two operators and a half (estimated).
-// A linear layer of Transformer Engine 2: te.Linear forward 99.66 us on a GB200's host, 2.75 times slower
-// than a DGX H100's (issue 2053). One cuBLASLt call of a list (nvte_multi_tensor_gemm): eight products of 128
-// x 2048 x 2048, which the accelerator does in a tenth of it, take 267 us, 33 each (TransformerEngine pull
-// request 3134, "multi-stream", 8e x 128, pure). Its host is not named; nn.Linear, which makes such a call
-// among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a GB200's, which needs 1.36
-// times a DGX H100's time (catalogue). A kernel launched from C++: an empty kernel takes 2.37 us beside an
-// H100, 2.77 on a GH200 (arXiv 2504.11750, recalled).
+// Function with Megatron's Python around it. A collective: the Python wrapper, two events and the launch
+// count as two and a half operators (estimated).
+// A linear layer of Transformer Engine 2: te.Linear forward takes 99.66 us on a GB200's host, which is 2.75
+// times slower than a DGX H100's (issue 2053). One cuBLASLt call in a list (nvte_multi_tensor_gemm): eight
+// products of 128 x 2048 x 2048, for which the accelerator needs a tenth of that time, take 267 us, 33 each
+// (TransformerEngine pull request 3134, "multi-stream", 8e x 128, pure). Its host is not named; nn.Linear,
+// which makes such a call among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a
+// GB200's, which needs 1.36 times a DGX H100's time (catalogue). A kernel launched from C++: an empty kernel
+// takes 2.37 us beside an H100, 2.77 on a GH200 (arXiv 2504.11750, recalled).
 const HostTimes& host_times() {
   static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 24_us, 2400_ns};
   return times;

@@ -21,12 +21,12 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
-    // Inputs of the final norm and of the LM head, and the logits. In single operators the norm keeps its
-    // input in fp32 alone, and its answer before the weights (torchtitan/models/norms.py, RMSNorm).
+    // Inputs of the final norm and of the LM head, and the logits. With single operators the norm keeps its
+    // input only in fp32, and its result before the weights (torchtitan/models/norms.py, RMSNorm).
     const double norm = plan.eager_final_norm ? 4 + element : element;
     const double head =
         (norm * rows_of(plan) + element * rows_kept(plan)) * model.hidden + logits_bytes(model, plan);
-    // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
+    // A multi-token prediction module: its projection's input of 2 h, its layer, the head again.
     const double module =
         2 * element * rows_of(plan) * model.hidden +
         layer_activation_bytes(model, plan, plan.recompute_of(again > 0), kind_of(model, model.layers - 1)) +
@@ -36,7 +36,8 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   return bytes;
 }
 
-// Kept between the attention and its projection, and of the projections themselves.
+// What is kept between the attention core and its output projection, and the outputs of the input
+// projections.
 double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute, double e,
                        double input) {
   const double tokens = plan.tokens(), heads = model.heads / static_cast<double>(plan.tp);
@@ -45,7 +46,7 @@ double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind r
     const double kv_heads = std::max(1.0, static_cast<double>(model.kv_heads) / plan.tp);
     return tokens * (e * (heads + 2 * kv_heads) * model.head_dim + context);
   }
-  // Compressed before and after their norm; queries, keys and values whole.
+  // Compressed before and after their norm; queries, keys and values in full.
   const AttentionSpec& a = model.attention;
   const double compressed =
       rows_of(plan) * ((a.q_lora_rank + a.kv_lora_rank) * (e + input) + a.qk_rope_head_dim * e);
@@ -54,8 +55,8 @@ double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind r
          tokens * ((recompute == RecomputeKind::selective && plan.again.latent ? 0 : whole) + context);
 }
 
-// Input of the activation function and of FC2, `ffn` columns on this rank; eager SwiGLU keeps the activated
-// gate for its product with the other half.
+// Inputs of the activation function and of FC2, `ffn` columns on this rank; eager SwiGLU keeps the activated
+// gate for the product with the other half.
 double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count, double ffn, double e,
                           double input) {
   const double gate = model.gated_ffn && !plan.fused_kernels ? e : 0;
@@ -63,9 +64,9 @@ double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count
 }
 
 // Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
-// of the reduce-scatters of wo and w2. No gradient reads what w2 answers, so a compiled layer does not keep
-// it (torch/_functorch/partitioners.py saves what the backward graph has for inputs); eager ones keep all
-// that the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode).
+// of the reduce-scatters of wo and w2. No gradient reads the result of w2, so a compiled layer does not keep
+// it (torch/_functorch/partitioners.py saves the inputs of the backward graph); eager layers keep all that
+// the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode).
 double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double t = plan.tp, h = model.hidden, tokens = plan.tokens();
   const double queries = model.heads / t * model.head_dim;
@@ -75,8 +76,8 @@ double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double rows = rows_of(plan) * h * (1 + scattered);
   return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
 }
-// Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's operators,
-// and cast for the product.
+// Softmax output, and with dropout its mask and output; in fp32 under autocast and in Megatron's operators,
+// with a cast copy for the product.
 double scores_bytes(const ModelSpec& model, const Plan& plan) {
   if (plan.attention != AttentionKernel::unfused) return 0;
   const double e = bytes_of(plan.activations), heads = model.heads / static_cast<double>(plan.tp);
@@ -93,38 +94,40 @@ double logits_bytes(const ModelSpec& model, const Plan& plan) {
 double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
                               LayerKind kind) {
   const double e = bytes_of(plan.activations);
-  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of it
+  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of its
+                                                                                 // input
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
   if (recompute == RecomputeKind::full) return e * rows * h;
 
   if (recompute == RecomputeKind::selective && plan.again.operators) return kept_by_operator(model, plan);
 
   const double mask = plan.dropout ? 1 : 0;
-  // A frozen matrix needs its input for its adapter alone, which keeps its inner result too.
+  // A frozen matrix needs its input only for its adapter, which also keeps its inner result.
   const PlanAdapters& on = plan.adapters;
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows. Side by side both norms read
-  // one tensor, and both products one that nobody casts where they share the norm.
+  // one tensor, and with a shared norm both products read one tensor if it is not cast.
   const bool one_input = shares_norm(model) && input >= e;
   const double halves = one_input ? std::max(kept(on.qkv), kept(on.fc1)) : kept(on.qkv) + kept(on.fc1);
   const double products =
       h * rows_kept(plan) * (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : halves);
   double bytes = rows * h * ((model.parallel_residual ? 1 : 2) * e + 2 * mask) + products;
-  // A dense network's first product needs its normed rows, experts need theirs sorted.
+  // The first product of a dense network keeps the normed rows, experts keep them sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);
   if (plan.frozen()) bytes += e * adapter_activations(model, kind, plan);
   if (kind == LayerKind::dense) {
     bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
   } else {
-    // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
+    // Scores before and after softmax in fp32; rows that arrive at the experts, and those of the shared
+    // experts.
     const ExpertSpec& experts = model.experts;
     const double arrived = plan.etp * rows * experts.top_k * plan.experts.load;
     bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1);
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
     if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
-    // What the probabilities multiply, and silu's answer.
+    // The input of the product with the probabilities, and silu's result.
     if (plan.early_experts) bytes += arrived * e * (h + (model.gated_ffn ? ffn : 0));
     const double shared = static_cast<double>(experts.shared) * experts.ffn / t;
     bytes += feed_forward_bytes(model, plan, tokens, shared, e, kept(on.fc2));
@@ -142,7 +145,7 @@ double bytes_computed_again(const ModelSpec& model, const Plan& plan) {
     return std::max(0.0, all - layer_activation_bytes(model, of, kind, largest_kind(model)));
   };
   if (!plan.again.activation) return made(plan);
-  // The experts' activation is gone when attention's turn comes.
+  // The experts' activation is freed before attention's turn.
   Plan attention = plan, experts = plan;
   attention.again.activation = false;
   experts.again = {.core = false, .activation = true};

@@ -8,7 +8,7 @@
 namespace topsim::workloads {
 
 double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
-  // The compressed keys and values, on every tensor rank.
+  // Compressed keys and values are on every tensor rank.
   if (model.attention.kind == AttentionKind::mla)
     return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.kv_cache);
   const double heads = std::max(1.0, model.kv_heads / static_cast<double>(plan.tp));
@@ -40,7 +40,7 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;
       parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);
     }
-    // Layers with a sliding window keep the keys of the window.
+    // Layers with a sliding window keep only the keys of the window.
     const double full = full_attention_share(model), window = model.attention.window;
     const double kept = full * plan.sequence + (1 - full) * std::min<double>(window, plan.sequence);
     parts.kv_cache = layers * cache_bytes_per_token(model, plan) * kept / plan.cp * requests;

@@ -37,16 +37,18 @@ AdapterParameters stage_adapters(const ModelSpec& model, const Plan& plan, int s
   return sum;
 }
 
-// What one rank of a stage holds: its units (embedding, layers, head) in forward order, and beside them the
-// routed experts that have ranks of their own.
+// What one rank of a stage holds: its units (embedding, layers, head) in forward order, and the routed
+// experts on ranks of their own.
 struct StageParameters {
   std::vector<double> units;
-  std::vector<double> routed_units;     // of each unit, those experts
-  std::vector<std::size_t> chunk_ends;  // units of the chunks up to each, in their order
+  std::vector<double> routed_units;     // the routed experts of each unit
+  std::vector<std::size_t> chunk_ends;  // number of units up to the end of each chunk, in chunk order
   double routed = 0;
-  double ends = 0;  // of the units: embedding, final norm and head, which no format of the matmuls touches
-  bool embedding = false, last = false;  // the first of the units; the last, final norm and head
-  bool tied = false;                     // the head is the embedding's table
+  double ends = 0;  // parameters of embedding, final norm and head, which the format of the matmuls does not
+                    // affect
+  bool embedding = false, last = false;  // whether units begin with the embedding; whether they end with
+                                         // final norm and head
+  bool tied = false;                     // the head uses the embedding's table
 };
 StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
   StageParameters result;
@@ -85,7 +87,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   return result;
 }
 
-// FSDP's root, embedding and head; the units between them.
+// FSDP's root unit, embedding and head; the range of units between them.
 struct RootUnit {
   double parameters = 0, head = 0;
   std::size_t first = 0, last = 0;
@@ -99,7 +101,7 @@ RootUnit root_unit(const StageParameters& held) {
   return root;
 }
 
-// Parameters beside the shards, at the peak: this unit and the one whose gather is under way, or everything.
+// Gathered parameters at the peak: a unit and the next one being gathered, or all of them.
 double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters,
                            double root) {
   if (!(plan.shards.by_unit || plan.shards.unit_copies) || units.empty()) return root;
@@ -110,8 +112,8 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   // ZeRO-3 gathers while there is room; the first FSDP's parameters are views of the gather's buffer.
   if (plan.live_parameters > 0 || !plan.copies_gathered)
     return root + std::max(stay ? parameters : pair, std::min(parameters, plan.live_parameters));
-  // FSDP2 gathers on a stream of its own, one unit while the last is copied out, and the root before all;
-  // beside it this rank's shards, cast (_fsdp_collectives.py: foreach_all_gather, flat_foreach_copy_input).
+  // FSDP2 gathers on a separate stream, one unit while the last one is copied out, and the root before all;
+  // in addition this rank's shards, cast (_fsdp_collectives.py: foreach_all_gather, flat_foreach_copy_input).
   // The allocator keeps a stream's memory for that stream (c10/cuda/CUDACachingAllocator.cpp).
   const double largest = *std::max_element(units.begin(), units.end());
   const double buffers = plan.shards.unit_copies ? 0
@@ -127,8 +129,8 @@ std::vector<double> with_experts(const StageParameters& held, const Join& join) 
   return result;
 }
 
-// Of a rank's parameters, the largest share whose gradients are whole at one time: a chunk's from its first
-// backward pass to its last, which reduces them (torch/distributed/pipelining/stage.py,
+// The largest share of a rank's parameters whose gradients are unsharded at one time: those of a chunk from
+// its first backward pass to its last, which reduces them (torch/distributed/pipelining/stage.py,
 // backward_maybe_with_nosync).
 double whole_share(const Plan& plan, int stage, const StageParameters& held, bool with_routed) {
   std::vector<double> chunks;
@@ -151,8 +153,8 @@ double whole_share(const Plan& plan, int stage, const StageParameters& held, boo
   return most / all;
 }
 
-// Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards, of
-// which some are there only while the backward pass leaves their unit.
+// Bytes of gradients beside those that a rank keeps: buckets, or unsharded gradients before they are reduced
+// (`passing`: only while the backward pass leaves their unit).
 struct GradientBuffers {
   double lasting = 0, passing = 0;
 };
@@ -161,17 +163,17 @@ GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& un
   if (plan.shards.by_unit || plan.shards.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
-    // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
-    // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
+    // Kept unsharded until the last micro-batch, in the format of the reduction (FSDP2's _fsdp_param.py,
+    // to_accumulated_grad_if_needed), and those of the unit that the backward pass leaves.
     if (!plan.reduce_every_micro_batch && !plan.shards.unit_copies)
       return {share * parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
     if (plan.bucket_elements > 0)
       return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
-    // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
+    // The unit's gradients as the backward pass produces them, and the buffer that is sent.
     return {0, largest * (bytes_of(plan.activations) + plan.gradient_bytes)};
   }
   if (plan.bucket_copies <= 0) return {};
-  // Copied into buckets and back, all buckets exist all the time; else one.
+  // If gradients are copied into buckets and back, all buckets exist all the time; else one.
   return {plan.gradient_bytes *
               (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements)),
           0};
@@ -197,12 +199,12 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
       return std::vector<double>(at(root.first), at(root.last));
     };
-    // A layer is gathered with its experts, which are reduced apart.
+    // A layer is gathered with its experts, which are reduced separately.
     const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
     const std::vector<double> reduced =
         joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
     MemoryParts parts;
-    // Adapters are kept beside frozen weights as in any training.
+    // Adapters are kept beside frozen weights as in full training.
     const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
     const double routed_bytes =
         plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + routed_trained * plan.parameter_bytes
@@ -218,7 +220,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights && !plan.shards.unit_copies)
       parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
-    // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
+    // With offload, sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload.to != Offload::none;
     const auto gradients = [&](double count, double shards) {
       if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.gradient_bytes / shards;
@@ -230,8 +232,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const double reduced_gradients =
         gradients(trained, plan.shards.gradients) + gradients(routed_trained, plan.experts.gradient_shards);
     parts.gradients = reduced_gradients + buffers.lasting;
-    // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients that
-    // stays.
+    // Two moments; a master copy of 4 bytes beside a 16-bit working copy, and with 16-bit gradients an fp32
+    // copy of them, if it is permanent.
     const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
     const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
     const double updated =
@@ -260,7 +262,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       const double at_loss = logits_bytes(model, plan) / plan.loss.held * plan.loss.beside;
       parts.working = std::max(parts.working, at_loss - passing - parts.recompute);
     }
-    // Of what it updates alone the optimiser's step has gradients, and copies of some.
+    // The optimiser's step has gradients only of what it updates, and copies of some of them.
     const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
     const double step =
         weights + parts.optimizer + updated * plan.gradient_bytes + at_once * plan.update_copy;

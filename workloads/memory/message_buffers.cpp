@@ -7,7 +7,7 @@
 
 namespace topsim::workloads {
 namespace {
-// Micro-batches of a part of the model between their forward and their backward pass, at most.
+// The largest number of micro-batches of a chunk between their forward and their backward pass.
 int most_in_flight(const Plan& plan, int stage, int chunk) {
   int held = 0, most = 0;
   for (const StageTask& task : tasks_of(plan, stage)) {

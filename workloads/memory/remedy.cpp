@@ -37,11 +37,11 @@ std::optional<MemoryUse> try_plan(const WorkloadSpec& workload, const topology::
   try {
     return memory_use(workload, accelerator, accelerators);
   } catch (const ConfigError&) {
-    return std::nullopt;  // not a plan at all
+    return std::nullopt;  // not a valid plan
   }
 }
 
-// What else has to be written where the scenario says it.
+// What else must be written if the scenario states it.
 std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, std::uint32_t accelerators) {
   const PlanSpec &before = workload.plan, &after = changed.plan;
   std::string text;
@@ -54,7 +54,7 @@ std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, st
 
 using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
 
-// What leaves the parallel dimensions as they are, the quicker of two first.
+// Changes that keep the parallel dimensions; the faster of two comes first.
 void add_savings(const WorkloadSpec& workload, std::vector<Change>& changes) {
   const auto add = [&](auto set) { changes.emplace_back(set); };
   const auto zero = [&](int stage) {
@@ -78,7 +78,7 @@ void add_savings(const WorkloadSpec& workload, std::vector<Change>& changes) {
   recompute(RecomputeKind::selective, "selective");
   zero(3);
   recompute(RecomputeKind::full, "full");
-  // A batch keeps being a multiple of halves.
+  // The batch stays divisible: micro_batch is only halved.
   for (int batch = workload.plan.micro_batch.value_or(1) / 2; batch > 0; batch /= 2)
     add([batch](WorkloadSpec& w) {
       return w.plan.micro_batch = batch, fmt::format("micro_batch = {}", batch);
@@ -99,7 +99,7 @@ Change with_full_recompute(const Change& change) {
 Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   return [=](WorkloadSpec& w) {
     w.plan.*dimension *= factor;
-    if (dimension != &PlanSpec::ep) w.plan.dp.reset();  // experts divide the ranks that there are
+    if (dimension != &PlanSpec::ep) w.plan.dp.reset();  // experts divide the existing ranks
     if (dimension == &PlanSpec::pp) w.plan.stage_layers.clear();
     return fmt::format("{} = {}", name, w.plan.*dimension);
   };
@@ -124,13 +124,13 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
   }));
   for (const int factor : factors)
     changes.push_back(with_full_recompute(larger(&PlanSpec::pp, "pp", factor)));
-  // Slowest: the optimiser's step crosses PCIe.
+  // The slowest change: the optimiser's step crosses PCIe.
   changes.emplace_back(
       [](WorkloadSpec& w) { return w.plan.offload = Offload::cpu, std::string("offload = cpu"); });
   for (const Change& change : changes) {
     WorkloadSpec changed = workload;
     const std::string what = change(changed);
-    // Beyond one node a larger tensor group is no remedy.
+    // A tensor group larger than a node is no remedy.
     if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
     const auto use = try_plan(changed, accelerator, accelerators);
     if (use && use->fits())

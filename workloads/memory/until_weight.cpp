@@ -8,16 +8,16 @@
 namespace topsim::workloads {
 namespace {
 
-// Of a matrix: its input as the products keep it, and the gradient of its output.
+// Kept for a matrix's weight gradient: its input as the products keep it, and the gradient of its output.
 struct Kept {
   double input = 0, gradient = 0;  // bytes of one number
   [[nodiscard]] double of(double in, double out) const { return in * input + out * gradient; }
 };
 
-// Under sequence parallelism a column-parallel matrix keeps its own rows of the input and gathers them again;
-// the gradient of a row-parallel one's output is gathered once and kept whole (zero-bubble-pipeline-
-// parallelism, megatron/core/tensor_parallel/layers.py, pre_process: "we do not support all gather
-// grad_output"; tensor_parallel/mappings.py, _ReduceScatterToSequenceParallelRegion).
+// Under sequence parallelism a column-parallel matrix keeps only its own rows of the input and gathers them
+// again; the gradient of a row-parallel matrix's output is gathered once and kept whole
+// (zero-bubble-pipeline-parallelism, megatron/core/tensor_parallel/layers.py, pre_process: "we do not support
+// all gather grad_output"; tensor_parallel/mappings.py, _ReduceScatterToSequenceParallelRegion).
 double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const Kept& kept) {
   const double tokens = plan.tokens(), rows = rows_of(plan), h = model.hidden, t = plan.tp;
   const double input = rows_kept(plan) * h, output = tokens * h;
@@ -25,7 +25,7 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
   const double context = model.heads * value_width(model) / t;
   double bytes = kept.of(tokens * context, output);  // the attention's projection
   if (model.attention.kind == AttentionKind::mla) {
-    // Down to the ranks on the rows of this rank, with whole matrices; up from them by columns.
+    // Down projections work on this rank's rows, with whole matrices; up projections are split by columns.
     const AttentionSpec& a = model.attention;
     const double ranks = a.q_lora_rank + a.kv_lora_rank;
     bytes += kept.of(rows * h, rows * (ranks + a.qk_rope_head_dim)) +
@@ -35,7 +35,7 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
     const double kv_heads = std::max(1.0, model.kv_heads / t);
     bytes += kept.of(input, tokens * (model.heads / t + 2 * kv_heads) * model.head_dim);
   }
-  // Side by side: one gradient of both answers, and one input where the norm is shared.
+  // With parallel halves: one gradient for both outputs, and one input if they share the norm.
   if (model.parallel_residual) bytes -= kept.of(shares_norm(model) ? input : 0, output);
   // Columns of the dense network, or of the shared experts.
   const double shared = static_cast<double>(model.experts.shared) * model.experts.ffn;

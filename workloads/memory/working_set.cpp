@@ -11,7 +11,7 @@ namespace topsim::workloads {
 double working_set(const ModelSpec& model, const Plan& plan) {
   const bool experts = largest_kind(model) == LayerKind::experts;
   const double e = bytes_of(plan.activations), narrow = std::min(e, bytes_of(plan.gemm));
-  const double input = plan.wide_inputs ? e : narrow;  // of what a product keeps
+  const double input = plan.wide_inputs ? e : narrow;  // what a product keeps of its input
   const bool split = plan.sequence_parallel && plan.tp > 1, copies = split && plan.batch_first_shards;
   const double row = rows_of(plan) * model.hidden * e;
   const double dropped = plan.dropout ? row : 0;
@@ -22,7 +22,7 @@ double working_set(const ModelSpec& model, const Plan& plan) {
   const double gates = model.gated_ffn ? 2 : 1;
   const double activated = column * (gates + (model.gated_ffn && !plan.fused_kernels ? 1 : 0)) * e;
 
-  // What experts answer comes back from its exchange.
+  // The experts' output comes back from its own exchange.
   const double gathered = experts ? whole : split ? whole * (plan.gathers_narrow ? narrow / e : 1) : 0;
   const double second =
       row + dropped + std::max((copies && !experts ? 2 : 1) * gathered, gathered + column * e);

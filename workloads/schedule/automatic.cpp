@@ -13,12 +13,12 @@ constexpr Duration kUnknown = Duration::max();
 struct Stage {
   std::vector<StageTask> order;
   std::vector<Duration> forwards, inputs;  // ends, by micro-batch
-  int weights = 0;                         // gradients computed
+  int weights = 0;                         // weight gradients computed
   Duration now{}, begun{}, idle{};
   bool turn_of_forward = false;
 };
 
-// A pipeline that is being played through.
+// Simulates the pipeline, choosing tasks as it goes.
 class Player {
  public:
   Player(const PipelineCosts& costs, int micro_batches, bool eager)
@@ -28,7 +28,7 @@ class Player {
     }
   }
 
-  // The longest that a stage takes from its first task to its last.
+  // The longest time of a stage from its first task to its last.
   [[nodiscard]] Duration length() const {
     Duration most{};
     for (const Stage& stage : stages_) most = std::max(most, stage.now - stage.begun);
@@ -43,7 +43,7 @@ class Player {
  private:
   [[nodiscard]] int done(const std::vector<Duration>& ends) const { return static_cast<int>(ends.size()); }
 
-  // When the next micro-batch can begin there; kUnknown: not known yet, or none is left.
+  // When the next micro-batch can begin on the stage; kUnknown: not known yet, or none is left.
   [[nodiscard]] Duration forward_ready(std::size_t s) const {
     const std::size_t next = stages_[s].forwards.size();
     if (static_cast<int>(next) == micro_batches_) return kUnknown;
@@ -82,7 +82,7 @@ class Player {
     stage.order.push_back({action, micro_batch, 0});
   }
 
-  // Micro-batches' worth that the stage would hold after `forwards` and `inputs` more of either.
+  // Whether the stage has memory for that many more `forwards` and `inputs`, counted in micro-batches.
   [[nodiscard]] bool fits(std::size_t s, int forwards, int inputs) const {
     const Stage& stage = stages_[s];
     const int returned = done(stage.inputs) + inputs;
@@ -92,21 +92,21 @@ class Player {
   }
   [[nodiscard]] bool owes_weights(const Stage& stage) const { return stage.weights < done(stage.inputs); }
 
-  // Forwards that end before the first gradient can return, and, if `eager`, the one after them; always one
-  // more than on the stage after, which would wait for it.
+  // Warm-up: the forwards that end before the first gradient can return, and with `eager` the next one;
+  // always one more than on the next stage, which would wait for it.
   void warm_up(bool eager) {
-    std::vector<Duration> arrival, pace;  // of the first micro-batch; of those after it
+    std::vector<Duration> arrival, pace;  // of the first micro-batch; of the following ones
     Duration at{}, slowest{};
     for (const PassCosts& cost : costs_.stages) {
       arrival.push_back(at);
       at += cost.forward + costs_.transfer;
       pace.push_back(slowest = std::max(slowest, cost.forward));
     }
-    Duration gradient = at - costs_.transfer;  // when the first can begin its way back
+    Duration gradient = at - costs_.transfer;  // when the first gradient can begin to return
     std::vector<int> counts(stages_.size(), 1);
     for (std::size_t s = stages_.size(); s-- > 0;) {
       int& count = counts[s];
-      // Room for one more than on the stage after, as far as the memory of the first.
+      // One more than on the next stage, as far as the first stage's memory allows.
       const int most = std::min(micro_batches_, costs_.held - static_cast<int>(s));
       const auto begins = [&](int i) { return arrival[s] + pace[s] * i; };
       while (count < most &&
@@ -124,8 +124,8 @@ class Player {
     Action action;
     Duration ready;
   };
-  // What the stage would do next; nothing while the time of what it waits for is not known. `either`: where
-  // it is not, the other of forward and backward.
+  // What the stage would do next; nothing while the time of its input is unknown. `either`: then the other of
+  // forward and backward.
   [[nodiscard]] std::optional<Choice> choose(std::size_t s, bool either) const {
     const Stage& stage = stages_[s];
     if (done(stage.inputs) == micro_batches_) return Choice{Action::backward_weight, stage.now};
@@ -142,7 +142,7 @@ class Player {
     return Choice{forward ? Action::forward : Action::backward_input, ready};
   }
 
-  // The stage whose next task begins first runs it. False at the end.
+  // Runs the next task of the stage that begins first. False at the end.
   bool step() {
     for (const bool either : {false, true}) {
       std::optional<std::pair<Duration, std::size_t>> first;
@@ -187,7 +187,7 @@ class Player {
 }  // namespace
 
 std::vector<std::vector<StageTask>> automatic(const PipelineCosts& costs, int micro_batches) {
-  // Whether one more forward pays, that ends after the first gradient has returned, is found by trying.
+  // Whether one more forward pays, which ends after the first gradient has returned, is found by trying both.
   Player thrifty(costs, micro_batches, false), eager(costs, micro_batches, true);
   return eager.length() < thrifty.length() ? eager.take() : thrifty.take();
 }

@@ -1,5 +1,5 @@
-// Micro-batches enter at both ends: stage r holds parts r and p-1-r of the model. "0" below is the direction
-// in which the stage lies in the first half, "1" the other one.
+// Micro-batches enter at both ends: stage r holds parts r and p-1-r of the model. Direction "0" below is the
+// one in which the stage lies in the first half, "1" the other one.
 #include <algorithm>
 
 #include "workloads/schedule/families.hpp"
@@ -29,8 +29,8 @@ class Builder {
   [[nodiscard]] std::vector<StageTask> take() { return std::move(order_); }
 
  private:
-  // Direction d of the stage is chunk d, or 1-d in the second half; the second chunk's micro-batches are the
-  // latter half of all.
+  // Direction d of the stage is chunk d, or 1-d in the second half; the second chunk processes the latter
+  // half of the micro-batches.
   void add(Action action, int micro_batch, int direction, bool with_next) {
     const int chunk = swapped_ ? 1 - direction : direction;
     order_.push_back({action, chunk == 0 ? micro_batch : half_ + micro_batch, chunk, with_next});
@@ -59,7 +59,7 @@ std::vector<StageTask> dualpipe(int stage, int stages, int micro_batches) {
     builder.together(1, 0);
   }
   for (int i = 0; i < h - q - 1; ++i) builder.backward(1), builder.together(1, 0);
-  // Half way through, weight gradients are put off.
+  // From half-way on weight gradients are postponed.
   bool put_off = false;
   for (int i = 0; i < q + 1; ++i) {
     if (i == (q + 1) / 2 && q % 2 == 1) put_off = true;

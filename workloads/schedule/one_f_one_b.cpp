@@ -11,7 +11,7 @@ std::vector<StageTask> gpipe(int micro_batches) {
   return order;
 }
 
-// 1F1B is interleaving with one chunk: the virtual order is the micro-batches, the warm-up p-1-r.
+// 1F1B is interleaving with one chunk: the virtual order is that of the micro-batches, the warm-up p-1-r.
 std::vector<StageTask> interleaved(int stage, int stages, int micro_batches, int chunks) {
   // Groups of p micro-batches run through all chunks before the next group begins.
   std::vector<StageTask> forward, backward;

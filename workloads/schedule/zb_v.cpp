@@ -1,6 +1,6 @@
-// Two chunks per stage in the shape of a V: stage r holds parts r and 2p-1-r of the model, so that the loss
-// is computed on the stage where the first chunks end. The order is defined for at least 2p-1 micro-batches;
-// with fewer the missing ones are left out.
+// Two chunks per stage in the shape of a V: stage r holds parts r and 2p-1-r of the model, so the loss is
+// computed on the stage where the first chunks end. The order is defined for at least 2p-1 micro-batches;
+// with fewer, the missing ones are skipped.
 #include <algorithm>
 
 #include "workloads/schedule/families.hpp"

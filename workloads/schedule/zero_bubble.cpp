@@ -1,4 +1,4 @@
-// Schedules with one chunk that postpone weight gradients to where the pipeline would idle.
+// Schedules with one chunk that postpone weight gradients to times at which the pipeline would be idle.
 #include <algorithm>
 
 #include "workloads/schedule/automatic.hpp"
@@ -6,7 +6,7 @@
 
 namespace topsim::workloads::schedule {
 
-// Stage r owes r weight gradients throughout, so that every stage holds p micro-batches.
+// Stage r always has r weight gradients outstanding, so every stage holds p micro-batches.
 std::vector<StageTask> zb_h1(int stage, int stages, int micro_batches) {
   std::vector<StageTask> order;
   const int warm_up = std::min(stages - 1 - stage, micro_batches);
@@ -21,7 +21,8 @@ std::vector<StageTask> zb_h1(int stage, int stages, int micro_batches) {
   return order;
 }
 
-// With equal times warm-up takes 2 (p-r) - 1 forwards and stage r owes 2 r weight gradients throughout.
+// With equal times the warm-up has 2 (p-r) - 1 forwards, and stage r always has 2 r weight gradients
+// outstanding.
 std::vector<StageTask> zb_2p(int stage, int stages, int micro_batches) {
   const PassCosts equal{Duration(1), Duration(1), Duration(1), 1};
   const PipelineCosts costs{std::vector(static_cast<std::size_t>(stages), equal), {}, 2 * stages};
