@@ -36,7 +36,7 @@ struct Setting {
   const collective::NcclModel& nccl;
   std::vector<DeviceId> gpus;
   const executor::Progress* progress;
-  std::vector<executor::CapacityChange> slower = {};  // links, for good
+  std::vector<executor::CapacityChange> slower = {};  // links that are slower for the whole run
   [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
 };
 
@@ -65,8 +65,8 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
   return usage;
 }
 
-// Runs the network until nothing moves, or it is stopped; `arrived(tag, time)` may start more, `messages` in
-// all.
+// Runs the network until nothing moves, or it is stopped. `arrived(tag, time)` may start more messages;
+// `messages` is their total number.
 template <class Arrived>
 SimTime drain(network::Network& network, const Setting& setting, std::size_t messages,
               const Arrived& arrived) {
@@ -103,7 +103,7 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
 }
 
 Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
-  std::vector<DeviceId> ends = setting.gpus;  // and switches that sum
+  std::vector<DeviceId> ends = setting.gpus;  // followed by switches that reduce
   ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
   executor::StepOrder order = executor::order_of(plan);
   const auto network = make_network(setting);
@@ -134,7 +134,7 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
       .time_since_epoch();
 }
 
-// What nccl-tests makes of a size: collectives that split the buffer take whole 16 bytes a rank.
+// The sizes that nccl-tests uses: collectives that split the buffer use multiples of 16 bytes per rank.
 BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   BenchRow row;
   const bool split = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
@@ -150,7 +150,9 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
 }
 
 bool is_another(const collective::Overrides& forced, CollectiveKind kind, const collective::Choice& choice) {
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) return false;  // know neither
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv)
+    return false;  // they have
+                   // neither
   return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
          (forced.protocol && *forced.protocol != choice.protocol);
 }
@@ -165,7 +167,7 @@ std::string_view why_not(const collective::Overrides& forced, CollectiveKind kin
                                          : collective::nccl::needs_of(algorithm);
 }
 
-// NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
+// NCCL too refuses to start if nothing that NCCL_ALGO and NCCL_PROTO name is available.
 void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                     const collective::Choice& choice) {
   if (!is_another(forced, kind, choice)) return;
@@ -177,7 +179,7 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                                 collective::name_of(choice.protocol), why_not(forced, kind)));
 }
 
-// NICs of a node, and those of them on which nothing of this travels.
+// The number of NICs of a node, and how many of them the collective does not use.
 std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32_t node,
                                  const collective::Activity& activity) {
   const auto nics = topology.nics_of_node(node);
@@ -211,7 +213,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     if (in_steps) {
       const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
       row.choice = plan.choice;
-      // Another may stand in for a choice that has no message form.
+      // A choice without a message form is replaced by another one.
       if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
       row.time = stepwise_time(setting, plan);
     } else {
@@ -219,7 +221,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
       refuse_another(forced, kind, choice);
       row.time = pipelined_time(setting, activity, row.size, meetings);
     }
-    if (setting.stopped()) break;  // the time is not this row's whole
+    if (setting.stopped()) break;  // stopped: the row's time would be incomplete
     if (row.time > Duration{}) {
       row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
     }

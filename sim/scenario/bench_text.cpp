@@ -32,20 +32,20 @@ ConfigError unknown(const std::string& what, const std::string& text, const std:
                      (close ? "did you mean " + *close + "? " : std::string()) + what + "s: " + join(known));
 }
 
-// The value whose NCCL name is `text`, capitals ignored.
+// The value whose NCCL name is `text`, ignoring case.
 template <class Enum>
 Enum value_named(const std::string& what, const std::string& text, Enum last) {
   std::vector<std::string> known;
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     const auto value = static_cast<Enum>(i);
-    std::string word = lower_case(text);  // nvls-tree, as network.nccl writes it, or NVLSTree
+    std::string word = lower_case(text);  // nvls-tree, as in network.nccl, or NVLSTree
     std::erase(word, '-');
     if (lower_case(collective::name_of(value)) == word) return value;
     known.emplace_back(collective::name_of(value));
   }
   throw unknown(what, text, known);
 }
-// A figure in seven columns, like nccl-tests: fewer decimals as it grows.
+// A figure in seven columns, as in nccl-tests: the larger, the fewer decimals.
 std::string time_text(double us) {
   return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
 }
@@ -103,7 +103,7 @@ std::string bench_json(const std::vector<BenchRow>& rows, bool complete, std::in
 }
 
 std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows) {
-  // Twice the same columns: out of place, in place. Nothing is sent, so nothing can arrive wrong: N/A.
+  // The same columns twice: out of place, in place. Nothing is really sent, so errors are N/A.
   const auto twice = [](const std::string& columns) { return columns + columns; };
   const auto names = [&](const char* time, const char* algbw, const char* busbw, const char* wrong) {
     return twice(fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", time, algbw, busbw, wrong));
@@ -132,7 +132,7 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
       std::find_if(rows.rbegin(), rows.rend(), [](const BenchRow& row) { return row.host_copies; });
   if (copied != rows.rend())
     text += "# TCP: limited by the hosts' copies (network.nccl.socket_nthreads: NCCL_SOCKET_NTHREADS)\n";
-  // Bytes go to host memory and back over one PCIe link, so as much fits on half of the NICs, and NCCL's
+  // Bytes go to host memory and back over one PCIe link, so half of the NICs are enough for them, and NCCL's
   // search keeps what it found first.
   if (copied != rows.rend() && copied->idle_nics > 0)
     text += fmt::format(

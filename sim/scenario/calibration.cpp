@@ -51,7 +51,7 @@ network::CongestionTable read_congestion(const std::string& path) {
   return network::CongestionTable(std::move(entries));
 }
 
-// Kept for the process, as the tables of the program itself are: it never changes, and reading its 400 rows
+// Kept for the process, like the tables built into the program: it never changes, and reading its 400 rows
 // takes 1.5 ms, as long as a small point of a sweep.
 std::shared_ptr<const network::CongestionTable> shipped_congestion() {
   static const std::shared_ptr<const network::CongestionTable> shipped =

@@ -39,7 +39,8 @@ struct Job {
   int per_node = 0;
 };
 
-// What the keys alone say; none where they do not, or name what the catalogue does not know.
+// The job that the keys alone describe; none if they do not, or if they name something unknown to the
+// catalogue.
 std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Catalogue& catalogue) {
   if (!spec.file.empty() || !spec.devices.empty()) return {};
   Job job;
@@ -66,7 +67,7 @@ std::optional<workloads::Plan> checked_plan(const workloads::WorkloadSpec& asked
   return workloads::resolve(workload, job.ranks);
 }
 
-// `problem` of a device of a topology, by its place in the file that lists them.
+// Places a problem with a device at its position in the file that lists the devices.
 Problem of_device(const Scenario& scenario, const topology::Topology& topology, std::size_t device,
                   Problem problem) {
   if (scenario.topology.file.empty()) {
@@ -78,8 +79,8 @@ Problem of_device(const Scenario& scenario, const topology::Topology& topology, 
   return problem;
 }
 
-// Of devices one by one: a topology may be looked at with accelerators that nobody knows, not computed on,
-// and a plan runs on those of one kind.
+// Checks devices one by one: a topology may be inspected with unknown accelerators, but not computed on, and
+// a plan needs accelerators of one kind.
 void check_accelerators(const Scenario& scenario, const topology::Topology& topology,
                         const topology::Catalogue& catalogue) {
   if (!scenario.topology.node.use.empty()) return;
@@ -156,8 +157,8 @@ std::vector<Problem> mistakes_beside(const std::vector<Problem>& of_reading, con
   Collected collected;
   collected.add(topology::unknown_names(partial.topology, catalogue));
   collected.from([&] { report::check_quotes(partial.cost, catalogue); });
-  // Mistakes here leave the plan and the number of accelerators as they are; an unknown key elsewhere may be
-  // one of theirs, misspelt.
+  // Mistakes in these sections do not affect the plan or the number of accelerators; an unknown key elsewhere
+  // may be a misspelt key of theirs.
   constexpr std::string_view kElsewhere[] = {"topology.fabric", "network",    "run", "faults", "cost",
                                              "reliability",     "description"};
   const bool elsewhere = std::all_of(of_reading.begin(), of_reading.end(), [&](const Problem& problem) {

@@ -22,7 +22,7 @@ double gigabits(double bytes_per_second) {
   return bytes_per_second * 8e-9;
 }
 
-// The cables of a device into the fabric: how many, and the fastest of them.
+// The number of a device's cables into the fabric, and the rate of the fastest.
 struct Cables {
   std::int64_t count = 0;
   double fastest = 0;  // bytes/s
@@ -38,7 +38,7 @@ Cables cables_of(const topology::Topology& topology, DeviceId device) {
   return cables;
 }
 
-// A name and the rate of a port; how many cables of `rate` it takes, 0: any number.
+// The name of a port's part and its rate; how many cables of `rate` fit, 0: any number.
 struct Ports {
   std::string name;
   double rate = 0;
@@ -75,7 +75,7 @@ class Parts {
     return {};
   }
 
-  // One finding a model: a hand-written cluster has many alike.
+  // One finding per model: a hand-written cluster has many equal devices.
   void ports(DeviceId device) {
     const Cables cables = cables_of(topology_, device);
     if (cables.count == 0) return;

@@ -53,14 +53,14 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
     return text + kDot + "decodes 1 token for " + batch + " requests of " + sequence;
   text += fmt::format("{}{}{} x {} tokens", kDot, plan.task == workloads::Task::prefill ? "prefills " : "",
                       batch, sequence);
-  // A third more work, which a release's default may bring unasked.
+  // A third more work, possibly by a release's default.
   if (plan.recompute.kind == workloads::RecomputeKind::full && !plan.inference()) {
     text += fmt::format("{}full recompute", kDot);
     if (!workload.plan.recompute) text += fmt::format(", the default of {}", workload.framework);
   }
   return text;
 }
-// Defaults that change what a run takes, and that other programs or releases set otherwise.
+// Defaults that affect the step time, and that other programs or releases set differently.
 void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, report::ScenarioFacts& facts) {
   const workloads::PlanSpec& given = scenario.workload.plan;
   const workloads::Framework& set = workloads::framework(scenario.workload.framework);
@@ -84,7 +84,7 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
                    "recipes turn on",
          .reason = Reason::tensor_parallel,
          .from = kTensor,
-         .more_launches = true});  // they cut products into parts
+         .more_launches = true});  // they split products
   const bool says_dispatcher =
       scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
   if (plan.ep > 1 && on_nvidia && !says_dispatcher &&
@@ -95,7 +95,7 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
          Reason::expert_parallel, kExperts});
 }
 
-// A domain that job schedulers would fill so, where the nodes do not fill whole ones.
+// States the assumed domain size, if the nodes do not fill whole domains.
 void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
                  report::ScenarioFacts& facts) {
   const topology::TopologySpec& spec = scenario.topology;

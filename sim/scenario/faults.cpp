@@ -17,8 +17,8 @@ using topology::DeviceKind;
 using topology::NamedLink;
 using topology::Topology;
 
-// From `begin` to `end` a link or a rank, or one of `of` equal parts of it, has this factor of what it would
-// have.
+// From `begin` to `end` a link or a rank, or one of `of` equal parts of it, has this factor of its normal
+// rate.
 template <class Item>
 struct Spell {
   Item item;
@@ -27,7 +27,7 @@ struct Spell {
   std::uint32_t of = 1, part = 0;
 };
 
-// Factors of one part multiply; of what is whole, each part is an equal share.
+// Factors of the same part multiply; the factor of the whole is the mean over its parts.
 template <class Item>
 double factor_at(const std::vector<const Spell<Item>*>& spells, Duration at) {
   double whole = 1;
@@ -45,7 +45,7 @@ double factor_at(const std::vector<const Spell<Item>*>& spells, Duration at) {
   return whole * std::max(left, 0.0);
 }
 
-// Spells as changes in time: where several hold at once their factors multiply.
+// Converts spells to changes in time; where several apply at once their factors multiply.
 template <class Change, class Item>
 std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
   std::map<Item, std::vector<const Spell<Item>*>> of_item;
@@ -108,8 +108,8 @@ class Faults {
     problems_.push_back(std::move(p));
   }
 
-  // "node0/nic0 -> leaf0", or both directions of "node0/nic0 - leaf0"; " #1" behind it names one of several
-  // cables side by side.
+  // "node0/nic0 -> leaf0", or both directions of "node0/nic0 - leaf0"; a suffix " #1" names one of several
+  // parallel cables.
   [[nodiscard]] std::vector<NamedLink> links_named(const std::string& target) const {
     const std::size_t at = target.find(" - ");
     if (at == std::string::npos) return topology::find_links(topology_, target);
@@ -132,7 +132,7 @@ class Faults {
     return found;
   }
 
-  // False, and said so: there are none.
+  // Reports an error and returns false if there are none.
   bool found(const std::vector<NamedLink>& links, const FaultSpec& fault, const std::string& path) {
     const bool other = topology_.find_device(fault.target).has_value();
     if (links.empty())
@@ -144,7 +144,8 @@ class Faults {
     return !links.empty();
   }
 
-  // Cables that the target names, one way: links of their own where messages keep to one, else one link.
+  // The number of cables that the target names, in one direction: separate links if each message uses a
+  // single cable, else one link.
   [[nodiscard]] std::size_t cables_of(const std::vector<NamedLink>& links) const {
     std::size_t cables = 0;
     for (const NamedLink& each : links)
@@ -164,7 +165,7 @@ class Faults {
       applied_.notes.push_back(fmt::format(
           "{0} is {1} cables side by side and all are down; \"{0} #0\" to \"#{2}\" are single ones",
           fault.target, cables_of(links), cables_of(links) - 1));
-    // What carries any of several cables goes on with the others at once.
+    // A link that stands for several cables continues at once over the others.
     const bool a_part = links.front().of > 1;
     if (a_part) return degrade(fault, links, factor);
     if (factor == 0 && fault.at.count() == 0 && !fault.lasts) {
@@ -205,7 +206,7 @@ class Faults {
     }
   }
 
-  // What the clock cannot reach does not end.
+  // A time beyond the clock's range never ends.
   static Duration after(Duration at, Duration more) {
     return more > Duration::max() - at ? Duration::max() : at + more;
   }
@@ -213,8 +214,8 @@ class Faults {
     return fault.lasts ? after(fault.at, *fault.lasts) : Duration::max();
   }
 
-  // NCCL passes over ports that are down when it starts, and its ranks agree on the least of what their nodes
-  // found.
+  // NCCL skips ports that are down when it starts, and its ranks agree on the smallest number found on any
+  // node.
   void say_nics_left() {
     if (applied_.dead.empty() || !topology_.torus_chips.empty()) return;
     const std::set<LinkId> dead(applied_.dead.begin(), applied_.dead.end());
@@ -246,7 +247,7 @@ class Faults {
                     down, fewest->first, fewest->second.left, fewest->second.all));
   }
 
-  // Which links no route takes, from each instant to the next one.
+  // The links that no route uses, from each instant to the next.
   void add_routes() {
     std::erase_if(outages_, [](const Outage& outage) { return outage.begin >= outage.end; });
     std::vector<Duration> instants;
@@ -267,7 +268,7 @@ class Faults {
     }
   }
 
-  // The step itself is that of the whole job: it restarts on a spare.
+  // The step itself is that of the whole job, which restarts on a spare.
   void lose(const FaultSpec& fault, const std::string& path) {
     if (!rank_of(fault, path)) return;
     if (!restarts_)
@@ -311,7 +312,7 @@ class Faults {
   executor::RunOptions& options_;
   AppliedFaults applied_;
   struct Outage {
-    Duration begin, end;  // of what routes know
+    Duration begin, end;  // during which routes avoid the links
     std::vector<LinkId> links;
   };
   std::vector<Outage> outages_;

@@ -25,7 +25,7 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                                wanted, key, fmt::join(others, ", ")),
                    std::string("network.nccl.") + key, std::string(why)});
   };
-  // Both at once: NCCL has no LL over NVLS, say, and then takes another pair.
+  // If both are forced: NCCL has, for example, no LL over NVLS and then uses another pair.
   if (forced.algorithm && forced.protocol) {
     const std::string wanted = fmt::format("{} {}", name_of(*forced.algorithm), name_of(*forced.protocol));
     std::set<std::string> others;
@@ -47,7 +47,7 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
     out.push_back({report::Severity::warning,
                    "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
                    "topology.fabric.sharp=true switches them on, InfiniBand's can"});
-  // Between nodes NVLS sums in the fabric's switches, too; CollNet does nothing else.
+  // Between nodes NVLS also sums in the fabric's switches; CollNet always does.
   const std::size_t of_a_node = topology.accelerators().size() / std::max<std::size_t>(topology.nodes(), 1);
   double summed = 0, all = 0;  // seconds of all calls
   for (const report::CollectiveRow& row : result.collectives) {

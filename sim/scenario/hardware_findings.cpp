@@ -25,8 +25,8 @@ namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
 
-// One scale for 32 elements within a tensor core (OCP microscaling, 2023): Blackwell's, CDNA 4's and
-// Trainium3's units are the first of their makers.
+// One scale per 32 elements within a tensor core (OCP microscaling, 2023): the units of Blackwell, CDNA 4 and
+// Trainium3 are the first of their makers.
 bool scales_blocks(const topology::Accelerator& entry) {
   return entry.compute_capability > 0 ? entry.compute_capability >= 100 : entry.year >= 2025;
 }
@@ -59,7 +59,7 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
        "workload.precision", "topsim list hardware " + entry.id + " shows its formats"});
 }
 
-// Parts of a model that are described but switched off.
+// Parts of a model that are described but have no effect.
 void find_idle_parts(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
   if (workload.trace || workload.model.layers == 0) return;
   const workloads::ExpertSpec &experts = workload.model.experts, none;
@@ -120,7 +120,7 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
   }
 }
 
-// Over TCP every byte passes a core of either host, which copies less than fast NICs carry.
+// Over TCP every byte is copied by a core on either host, slower than fast NICs.
 void find_host_copies(const Scenario& scenario, const topology::Topology& topology,
                       std::vector<report::Finding>& out) {
   if (topology.nodes() < 2 || !collective::over_tcp(topology)) return;
@@ -145,7 +145,7 @@ void find_host_copies(const Scenario& scenario, const topology::Topology& topolo
        "network.nccl.socket_nthreads (NCCL_SOCKET_NTHREADS) adds threads; RDMA, as roce-200g, needs none"});
 }
 
-// What a plugin's hop takes is its own, whatever the cables are said to take.
+// A plugin's hop time is fixed, whatever latency the cables are given.
 void find_plugin_latency(const Scenario& scenario, const topology::Topology& topology,
                          std::vector<report::Finding>& out) {
   const topology::FabricSpec& fabric = scenario.topology.fabric;
@@ -164,9 +164,9 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
   }
 }
 
-// Cables and switches come whole, so what is built seldom has just the ratio that was asked for; a leaf that
-// nodes do not fill keeps all of its uplinks. A tier that this many nodes do not need is no mistake: its
-// ratio counts once there are more. Ratios of tiers that a kind of fabric never has are refused
+// Cables and switches come in whole numbers, so the fabric built seldom has exactly the requested ratio; a
+// leaf that nodes do not fill keeps all of its uplinks. A tier that so few nodes do not need is not a
+// mistake: its ratio applies with more nodes. Ratios of tiers that a kind of fabric never has are refused
 // (topology/build).
 void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
                        std::vector<report::Finding>& out) {
@@ -204,7 +204,7 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
   }
 }
 
-// Slingshot's detours through other switches and groups would carry more.
+// Slingshot's non-minimal paths through other switches and groups would carry more.
 void find_minimal_paths(const topology::Topology& topology, std::vector<report::Finding>& out) {
   if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
   out.push_back(
@@ -214,8 +214,8 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
 
-// AWS publishes how Neuron's collectives go (awsdocs-neuron, "Inter-node Collective Communications"), not how
-// long they take.
+// AWS publishes which steps Neuron's collectives take (awsdocs-neuron, "Inter-node Collective
+// Communications"), but not their times.
 void find_node_torus(const Scenario& scenario, const topology::Topology& topology,
                      const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const topology::NodeRecipe& node = catalogue.node(scenario.topology.node.use);
@@ -228,7 +228,7 @@ void find_node_torus(const Scenario& scenario, const topology::Topology& topolog
        "topology.node", "nccl-tests' counterpart there is nccom-test: compare topsim bench with it"});
 }
 
-// One queue pair keeps to one port of a bond, on either model.
+// With either network model one queue pair uses one port of a bond.
 void find_ports_by_turns(const Scenario& scenario, const topology::Topology& topology,
                          std::vector<report::Finding>& out) {
   const bool apart =
@@ -252,7 +252,7 @@ void find_ports_by_turns(const Scenario& scenario, const topology::Topology& top
   }
 }
 
-// A job's messages go on one lane, so that there is nothing between lanes to decide.
+// All messages of a job use one lane, so there is nothing to arbitrate between lanes.
 void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
   const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
   if (scenario.network.model != "packet" ||

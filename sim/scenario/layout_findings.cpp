@@ -17,13 +17,13 @@ namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
 
-// Their library is Transformer Engine: NVIDIA's from Ampere on, AMD's from CDNA 3 on, the first with fp8
-// (user buffers: ROCm/TransformerEngine pull request 367).
+// User buffers come with Transformer Engine: NVIDIA's from Ampere on; AMD's from CDNA 3 on, the first with
+// fp8 (user buffers: ROCm/TransformerEngine pull request 367).
 bool has_user_buffers(const topology::Accelerator& entry) {
   return entry.compute_capability >= 80 || (entry.vendor == "AMD" && entry.dense_flops.contains("fp8"));
 }
 
-// Who reaches `first` over scale-up links alone, itself too.
+// The accelerators that `first` reaches over scale-up links alone, itself included.
 std::set<DeviceId> scale_up_domain(const topology::Topology& topology, DeviceId first) {
   const auto scales_up = [&](DeviceId id) {
     const DeviceKind kind = topology.device(id).kind;
@@ -40,7 +40,7 @@ std::set<DeviceId> scale_up_domain(const topology::Topology& topology, DeviceId 
   return domain;
 }
 
-// The first two ranks of a tensor group that no NVLink domain holds both.
+// The first two ranks of a tensor group that are not in the same NVLink domain.
 std::optional<std::pair<std::size_t, std::size_t>> ranks_apart(const topology::Topology& topology,
                                                                const workloads::Plan& plan) {
   std::size_t stride = 1;
@@ -52,7 +52,7 @@ std::optional<std::pair<std::size_t, std::size_t>> ranks_apart(const topology::T
   const auto ranks = topology.accelerators();
   const std::size_t run = stride * static_cast<std::size_t>(plan.tp);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (rank % run >= stride) continue;  // no first one of a group
+    if (rank % run >= stride) continue;  // not the first rank of a group
     const std::set<DeviceId> domain = scale_up_domain(topology, ranks[rank]);
     for (std::size_t other = rank + stride; other < rank + run && other < ranks.size(); other += stride)
       if (!domain.contains(ranks[other])) return std::pair(rank, other);
@@ -60,8 +60,8 @@ std::optional<std::pair<std::size_t, std::size_t>> ranks_apart(const topology::T
   return std::nullopt;
 }
 
-// Each rank maps the buffers of its group's others and writes there: by handles that one host's processes
-// pass each other or, in an NVLink domain of several hosts, by fabric handles (userbuffers-host.cpp).
+// Each rank maps the buffers of its group's other ranks and writes to them: by handles that processes of one
+// host exchange or, in an NVLink domain of several hosts, by fabric handles (userbuffers-host.cpp).
 void find_user_buffers(const topology::Topology& topology, const topology::Catalogue& catalogue,
                        const workloads::Plan& plan, std::vector<report::Finding>& out) {
   if (plan.tp_overlap != workloads::TensorOverlap::userbuffers || plan.tp < 2) return;

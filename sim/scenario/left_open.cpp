@@ -59,7 +59,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   return workload;
 }
 
-// Members of `all` that `given` lacks or has otherwise.
+// The members of `all` that `given` lacks or has with other values.
 json difference(const json& given, const json& all) {
   json result = json::object();
   for (const auto& [key, value] : all.items()) {

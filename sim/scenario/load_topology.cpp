@@ -17,7 +17,7 @@ bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
                      [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
 }
 
-// What is neither a file nor shipped may be a node, misspelt: of all names the closest.
+// A name that is neither a file nor shipped may be a misspelt node: suggests the closest name.
 void suggest_node(const topology::Catalogue& catalogue, const std::string& name) {
   if (name.find_first_of("./") != std::string::npos) return;
   std::vector<std::string> known;
@@ -43,7 +43,8 @@ bool is_topology_file(const std::string& path) {
 
 topology::BuildOptions build_options(const Scenario& scenario) {
   topology::BuildOptions build;
-  // Packets of another size are those of every model: a fluid has what they leave of the cables.
+  // Packet sizes apply to every network model: the fluid models use the share of the rate that packets leave
+  // as payload.
   const PacketSection& packets = scenario.network.packet;
   if (packets.mtu || packets.header || packets.gap) {
     const auto bytes = [&](bool infiniband) {
@@ -53,10 +54,10 @@ topology::BuildOptions build_options(const Scenario& scenario) {
     build.ethernet = bytes(false), build.infiniband = bytes(true);
   }
   if (scenario.network.model != "packet") return build;
-  // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
+  // The packet model needs every switch separately; the fluid models do not (topology/build.hpp).
   build.merge_switches_above = std::numeric_limits<int>::max();
-  // Packets that go each their own way fill the cables between two switches evenly; those of a flow, or of a
-  // flowlet, share one and meet there with others.
+  // Packets that choose paths individually fill parallel cables evenly; packets of one flow or flowlet share
+  // a cable with other flows.
   using network::packet::PathChoice;
   const auto path = scenario.network.packet.spec.path;
   build.cables_apart = path && *path != PathChoice::adaptive && *path != PathChoice::spray;
@@ -80,7 +81,7 @@ topology::Topology build_topology(const Scenario& scenario, const topology::Cata
 topology::Topology load_topology(const std::string& what, const topology::Catalogue& catalogue,
                                  const std::function<Scenario()>& read_scenario) {
   if (is_topology_file(what)) return topology::build_file(what, catalogue);
-  // A scenario and a node of one name: the scenario, as for run.
+  // If a scenario and a node have the same name, it means the scenario, as in `run`.
   if (!std::filesystem::exists(what) && !is_shipped(what) && is_node(catalogue, what)) {
     topology::TopologySpec spec;
     spec.node.use = what;

@@ -12,8 +12,8 @@
 
 namespace topsim::scenario {
 namespace {
-// What the first step took of a run whose steps are alike to a thousandth, which is less than is printed of
-// them; none of other runs, nor where something changes on the way.
+// The first step's time if all steps of the run agree to a thousandth, which is finer than the printed
+// figures; none for other runs, or if something changes during the run.
 std::optional<Duration> like_the_first(const executor::RunOptions& run, const executor::Outcome& outcome) {
   if (run.warmup > 1 || !run.capacity_changes.empty() || !run.pace_changes.empty() ||
       !run.route_changes.empty())
@@ -43,12 +43,12 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
       "ports where flows meet carry as little as {:.1f} % of their capacity, as packets do (topsim "
       "calibrate)",
       100 * outcome.least_efficiency);
-  // Two more runs, which nobody waits for where one takes many seconds already.
+  // Two more runs, left out where one already takes many seconds.
   constexpr std::uint64_t kMostEvents = 2'000'000;
   if (interval && outcome.events > kMostEvents) {
     met.message += "; the interval of the calibration is left out of runs of more than 2 million events";
   } else if (interval) {
-    // By their first steps alone, where that says as much.
+    // Their first steps suffice if they are representative.
     const std::optional<Duration> first = like_the_first(run, outcome);
     const double scale = first ? seconds(result.step) / seconds(*first) : 1;
     const auto step_at = [&](network::Bound bound) {

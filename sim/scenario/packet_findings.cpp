@@ -38,7 +38,7 @@ class Check {
   }
 
  private:
-  // " at 14:9", where the file says the key; nullopt: it does not, nor does --set.
+  // " at 14:9" if the file contains the key; "" if --set does; nullopt if neither does.
   [[nodiscard]] std::optional<std::string> place_of(const std::string& key) const {
     if (!scenario_.document) return {};
     const config::Node node = scenario_.document->root().at_path(kSection + key);
@@ -82,7 +82,7 @@ class Check {
                                           : "flow_control is credit, without pauses or a shared buffer";
       const std::string remedy = "virtual_lanes.buffer says how much a port holds; or take a RoCE link";
       idle("pfc", why, remedy);
-      // Cut-through is a matter of every switch.
+      // Cut-through applies to every kind of switch.
       const auto section = place_of("switch_buffer");
       const bool parts = place_of("switch_buffer.total") || place_of("switch_buffer.reserve") ||
                          place_of("switch_buffer.headroom");
@@ -139,7 +139,7 @@ class Check {
       idle("flowlet_gap", "packets do not go by flowlets", "\"path\": \"flowlet\" makes them");
   }
 
-  // Ethernet under other transports (Slingshot, EFA, TCP) runs as RoCE does.
+  // Ethernet with other transports (Slingshot, EFA, TCP) is simulated as RoCE.
   void other_transport() {
     if (control_ == FlowControl::none && congestion_ == CongestionControlKind::none) return;
     for (std::size_t l = 0; l < topology_.links().size(); ++l) {

@@ -9,7 +9,7 @@ using config::default_text;
 using config::positive;
 
 namespace {
-constexpr double kMostLoss = 0.5;  // with more of it a long message all but never arrives whole
+constexpr double kMostLoss = 0.5;  // with more loss a long message hardly ever arrives whole
 
 config::CodecPtr<Dcqcn::Parameters> parameter_names() {
   using Of = Dcqcn::Parameters;
@@ -19,7 +19,7 @@ config::CodecPtr<Dcqcn::Parameters> parameter_names() {
                             {"simai", Of::simai, "SimAI's configuration"}});
 }
 
-// What is left out is as the parameters' owner has it, so they are looked at before all others.
+// Omitted keys take the values of the `parameters` chosen, which are therefore read first.
 class DcqcnCodec final : public config::Codec<Dcqcn> {
  public:
   bool accepts(config::Kind kind) const override { return fields_->accepts(kind); }

@@ -1,4 +1,4 @@
-// One pair of ports: what perftest prints, and what a communication library sees.
+// Messages between two ports: what perftest prints, and what a communication library sees.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,9 @@ DeviceId device_named(const Topology& topology, const std::string& name) {
   throw ConfigError("there is no device \"" + name + '"',
                     "topsim topo show prints their names: node0/nic0, node1/gpu3");
 }
-// What perftest times is the NICs: a small message by their own measurement back to back, every switch by its
-// port-to-port time and 5 ns a metre. nullopt: not known of these parts, or told otherwise by the scenario.
+// The scenario with perftest's latencies: NICs as measured back to back with a small message, every switch
+// with its port-to-port time, and 5 ns per metre of cable. nullopt: not known for these parts, or overridden
+// by the scenario.
 std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topology::Catalogue& catalogue,
                                          const Topology& topology, DeviceId from, DeviceId to) {
   Scenario verbs = scenario;
@@ -45,15 +46,15 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
       return std::nullopt;
   fabric.nic_latency = (a->small_message + b->small_message) / 2;
   const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
-  // A latency that the scenario gives the link is a hop's, everything included: there is nothing to add up.
+  // A link latency given by the scenario covers a whole hop, so nothing is added.
   if (fabric.length.empty() && fabric.kind != "direct" && !fabric.link.latency)
     fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
   return verbs;
 }
 
-// Beyond what goes along inline with the request, the NIC fetches the message from memory and writes it to
-// memory at the far end. The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU
-// 256 as at 4096 (Potter).
+// Unless a message is sent inline with the request, the NIC reads it from memory and writes it to memory at
+// the far end. The first 4 KiB cross the bus on either side before anything is on the wire: at MTU 256 as at
+// 4096 (Potter).
 Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from, DeviceId to,
                    Bytes size, Verb verb) {
   // perftest's defaults for reliable connections (perftest_parameters.h, DEF_INLINE_SEND_RC_UC and _WRITE).
@@ -70,11 +71,12 @@ Duration host_part(const topology::Catalogue& catalogue, const Topology& topolog
   return part;
 }
 
-// From one message of a queue pair to the next: perftest's bandwidth tests post one by one from one core, TX
-// depth 128, so that this and not the NIC (215 million messages a second of many queue pairs: ConnectX-6
-// brief) bounds the rate of small messages. The slower end's figure; where the catalogue has none, the median
-// of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B (2.6 to 8.7).
-// A file of devices names its own parts. Accelerators send by the NICs on their way; 0: there are none.
+// Time from one message of a queue pair to the next: perftest's bandwidth tests post messages one by one from
+// one core, TX depth 128, so this and not the NIC (215 million messages a second from many queue pairs:
+// ConnectX-6 brief) limits the rate of small messages. The slower end's figure; where the catalogue has none,
+// the median of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B
+// (2.6 to 8.7). A file of devices names its own parts. Accelerators send through the NICs on their path; 0:
+// there are none.
 Duration between_messages(const Scenario& scenario, const topology::Catalogue& catalogue,
                           const Topology& topology, const topology::Route& route) {
   const bool of_catalogue = !scenario.topology.node.use.empty();
@@ -93,8 +95,9 @@ Duration between_messages(const Scenario& scenario, const topology::Catalogue& c
   return longest;
 }
 
-// What is known of NVLink between accelerators: p2pBandwidthLatencyTest times one copy kernel after another,
-// and what a kernel writes is there one way later; a library adds its own. Null: of none in the catalogue.
+// The catalogue's entry of the NVLink between two accelerators: p2pBandwidthLatencyTest times one copy kernel
+// after another, and what a kernel writes arrives one latency later; a library adds its own time. Null: not
+// in the catalogue.
 const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const Topology& topology,
                                      DeviceId accelerator, LinkId link) {
   const auto known = catalogue.entries();
@@ -134,9 +137,9 @@ TwoEnds ends_to_use(const Topology& topology, const TrafficOptions& options) {
   return {from, to};
 }
 
-// Slots of the ends that are slower than their cables.
+// PCIe slots of the ends that are slower than their cables.
 struct Slots {
-  double rate = 0;  // bytes/s that they leave; 0: there are none
+  double rate = 0;  // bytes/s; 0: none are slower
   std::string names;
 };
 
@@ -153,7 +156,7 @@ Slots slots_of(const Ground& ground, TwoEnds pair) {
   return slots;
 }
 
-// Two ends and all that their messages have in common.
+// Two ends, and everything that their messages have in common.
 struct Way {
   const topology::Catalogue& catalogue;
   Ground& ground;  // as libraries see it
@@ -161,12 +164,12 @@ struct Way {
   TwoEnds pair;
   Verb verb;
   bool tcp;
-  const topology::LinkEntry* nvlink;  // between the two; null: another way, or nothing known
-  double rate;                        // bytes/s that slots and copies leave; 0: as the links have it
+  const topology::LinkEntry* nvlink;  // between the two; null: another path, or unknown
+  double rate;                        // bytes/s, the limit of slots and copies; 0: only links
   Duration interval;                  // from one message of a queue pair to the next
 };
 
-// What the figures are, where they are not perftest's.
+// States what the figures are, if they are not perftest's.
 std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
   if (tcp)
     return fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
@@ -177,7 +180,7 @@ std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
          "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
 }
 
-// nullopt: it was stopped.
+// nullopt: the run was stopped.
 std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
   const auto [from, to] = way.pair;
   PointToPointRow row;
@@ -191,7 +194,7 @@ std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
   if (way.bare != nullptr)
     row.latency = one_message(*way.bare, from, to, size, way.rate) +
                   host_part(way.catalogue, way.ground.topology(), from, to, size, way.verb);
-  // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.
+  // perftest posts 5000 messages; after a few round trips' worth of bytes the rate no longer changes.
   constexpr std::int64_t kEnough = 32 << 20;
   row.iterations =
       static_cast<int>(std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
@@ -200,9 +203,9 @@ std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
   Duration end{};
   way.ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
   if (way.ground.stopped()) return std::nullopt;
-  // From the first delivery on: what comes before it is latency.
+  // Counted from the first delivery: the time before is latency.
   const double took = seconds(end - wire);
-  // Where messages do not share a link (analytic), each has all of it.
+  // Where messages do not share a link (analytic), each gets the full rate.
   row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
   if (way.interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(way.interval));
   if (way.tcp)

@@ -25,7 +25,7 @@ class Includer {
   explicit Includer(const config::Library& library) : library_(library) {}
 
   void follow(Document& document, const fs::path& folder) {
-    // Sections first: what a section of this file includes is nearer than what the base file says.
+    // Sections first: what a section of this file includes takes precedence over the base file.
     for (const char* name : kIncludable) {
       Value* section = document.tree().find(name);
       if (section != nullptr && section->kind == Kind::object) include(document, *section, folder);
@@ -34,7 +34,7 @@ class Includer {
   }
 
  private:
-  // {"file": "base.json", ...}: the members of base.json, overridden by those beside "file".
+  // {"file": "base.json", ...}: the members of base.json, overridden by the other members of this object.
   void include(Document& document, Value& at, const fs::path& folder) {
     if (at.kind != Kind::object) return;
     Value* name = at.find("file");
@@ -75,7 +75,7 @@ class Includer {
       return Document::read_file(path.string());
     } catch (const ConfigError& error) {
       if (!error.problems().front().place.file.empty()) throw;
-      // No place of its own (the file is missing): it is the include that is wrong.
+      // An error without a place (the file is missing) is an error of the include.
       config::Reader reader;
       reader.problem(Node(&name), error.problems().front().message, "", error.problems().front().help);
       reader.finish();
@@ -100,7 +100,7 @@ Problem no_workload() {
   return problem;
 }
 
-// What can be said in the same breath as mistakes of reading.
+// Adds the mistakes that can be found in spite of those of reading.
 void add_mistakes_beside(const Scenario& partial, const config::Library& library, config::Reader& reader) {
   std::vector<std::string> layers = catalogue_layers(library.directories());
   if (layers.empty()) return;
@@ -115,7 +115,7 @@ void add_mistakes_beside(const Scenario& partial, const config::Library& library
   if (!more.empty()) reader.add(ConfigError(partial.document->locate(std::move(more))));
 }
 
-// What topsim printed is none of its inputs, though a result holds one.
+// Output of topsim is not an input, though a result contains a scenario.
 void refuse_what_was_printed(const Document& document) {
   const Node format = document.root().find("format");
   if (!format || !format.is(Kind::string) || !format.text().starts_with("topsim.")) return;
@@ -131,8 +131,8 @@ void refuse_what_was_printed(const Document& document) {
   reader.finish();
 }
 
-// A path that --set gives is meant from the folder where the command runs, and beside the scenario where
-// there is none. A Chakra trace is named by what its files begin with.
+// A path given by --set is relative to the folder where the command runs; if nothing is there, to the
+// scenario's folder. A Chakra trace is named by the prefix of its files.
 void look_up_from_here(const Document& document, std::string_view at, std::string& path,
                        const fs::path& folder, config::Reader& reader) {
   const Node node = document.root().at_path(at);

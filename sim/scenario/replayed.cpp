@@ -10,7 +10,7 @@
 
 namespace topsim::scenario {
 namespace {
-// What is wrong with a trace as a whole (no such file) is wrong where the scenario names it.
+// An error of a trace as a whole (no such file) is reported at the key that names it.
 ConfigError said_by_path(const ConfigError& error) {
   std::vector<Problem> problems = error.problems();
   for (Problem& problem : problems) {

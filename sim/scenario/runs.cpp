@@ -9,8 +9,8 @@
 
 namespace topsim::scenario {
 namespace {
-// The first rank that rank 0 does not reach: threads lower collectives side by side and any of them may be
-// the first to fail, a message must be the same every time.
+// The first rank that rank 0 does not reach. Threads lower collectives in parallel and any of them may fail
+// first; this makes the message the same every time.
 std::optional<Problem> unreachable_rank(const topology::Router& router, bool faulty) {
   const auto ranks = router.topology().accelerators();
   for (const DeviceId rank : ranks) {
@@ -32,7 +32,7 @@ std::optional<Problem> unreachable_rank(const topology::Router& router, bool fau
   return std::nullopt;
 }
 
-// Measured at 16,384: 46 KB of state each, of which a run looks at a bit here and a bit there.
+// Measured at 16,384 classes: 46 KB of state each, which a run accesses in small, scattered pieces.
 void expect_classes(std::size_t ranks) {
   constexpr std::size_t kMany = 4000, kBytes = 48 << 10;
   if (ranks > kMany) put_heap_on_huge_pages(ranks * kBytes);
@@ -40,7 +40,7 @@ void expect_classes(std::size_t ranks) {
 
 }  // namespace
 
-// A job that waits for what has failed waits for a sum in the switches, where there is one that stopped.
+// If a reduction in the switches has stopped, a job that waits for a failed part waits for that reduction.
 void Runs::say_stop() const {
   if (!stops_.empty()) throw ConfigError({stops_.front().problem});
 }
@@ -71,7 +71,7 @@ Runs::Runs(const Scenario& scenario, const Prepared& prepared, const topology::R
       prepared_(prepared),
       router_(router),
       nccl_(router, library_choices(scenario), {}, collective::searches_without(prepared.searches, dead)) {
-  // Hardly two ranks are alike then.
+  // With hashing hardly any two ranks are alike.
   const bool hashed = prepared.topology.routing == topology::Routing::ecmp;
   if (hashed || !options.fold) expect_classes(prepared.program.ranks);
   explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });

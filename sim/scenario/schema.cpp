@@ -13,7 +13,7 @@ namespace topsim::scenario {
 namespace {
 using config::Value;
 
-// One line a schema that `topsim schema NAME` prints; behind them the hardware's.
+// The schemas that `topsim schema NAME` prints; the hardware's follow.
 constexpr topology::Schema kSchemas[] = {
     {"scenario", config::schema<Scenario>},
     {"topology", config::schema<topology::TopologySpec>},
@@ -22,7 +22,7 @@ constexpr topology::Schema kSchemas[] = {
     {"network", config::schema<NetworkSpec>},
 };
 
-// "file" stands for the members that are left out: either it is there, or what is required is.
+// "file" stands for the omitted members: an object has either "file" or all required members.
 void allow_file(Value* section) {
   if (section == nullptr) return;
   Value* choices = section->find("anyOf");  // a short form, or the object
@@ -42,7 +42,7 @@ void allow_file(Value* section) {
   either.push(std::move(included));
 }
 
-// Includes are followed before the tables are read (read.cpp), so the tables do not know them.
+// Includes are resolved before the tables are read (read.cpp), so the tables do not contain them.
 std::string with_includes(std::string text, const std::string& name) {
   config::Document schema = config::Document::parse(std::move(text), name);
   Value& definitions = *schema.tree().find("$defs");

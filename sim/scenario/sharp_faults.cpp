@@ -13,7 +13,7 @@ using collective::Algorithm;
 bool sums_in_switches(const fold::Activity& activity) {
   const Algorithm algorithm = activity.choice.algorithm;
   return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain ||
-         algorithm == Algorithm::nvls;  // inside one box it loads no link of the fabric
+         algorithm == Algorithm::nvls;  // inside one box it uses no link of the fabric
 }
 }  // namespace
 
@@ -21,7 +21,7 @@ std::vector<SharpStop> sharp_stops(const fold::System& system, const topology::T
                                    const std::vector<executor::CapacityChange>& changes) {
   std::vector<SharpStop> stops;
   if (!topology.sharp) return stops;
-  std::map<std::uint32_t, Algorithm> summed_over;  // link classes
+  std::map<std::uint32_t, Algorithm> summed_over;  // by link class
   for (const fold::Activity& activity : system.activities)
     if (sums_in_switches(activity))
       for (const network::Usage& usage : fold::Activity::view(activity.usage))

@@ -70,7 +70,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
   return run;
 }
 
-// Seconds from a common beginning, for the run's own record.
+// Seconds since a fixed origin, for the run's own record.
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -120,7 +120,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   return prepared;
 }
 
-// A router and what is built on it for every set of links that fails during the run.
+// For every set of links that fails during the run: a router without them, and what is built on it.
 void add_detours(const Scenario& scenario, const Prepared& prepared, const AppliedFaults& faults,
                  executor::RunOptions& run) {
   std::map<std::vector<LinkId>, std::uint32_t> known;

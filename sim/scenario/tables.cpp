@@ -33,7 +33,7 @@ class TargetCodec final : public config::Codec<std::string> {
                                                         config::codec_for<int>()};
 };
 
-// Keys that the kind has no use for, and those it needs.
+// Checks for keys that the kind of fault does not use, and for those that it needs.
 void check_fault(const FaultSpec& fault, const config::Node& node, config::Reader& reader) {
   const bool flaps = fault.kind == FaultKind::link_flapping;
   for (const char* key : {"period", "down"}) {

@@ -12,13 +12,13 @@ namespace topsim::scenario {
 namespace {
 using topology::Topology;
 
-// Ranks that differ along an axis of the plan are `stride` apart, `size` of them.
+// An axis of the plan: groups of `size` ranks that are `stride` apart.
 struct LogicalAxis {
   const char* name;
   int stride, size;
 };
 
-// The most talkative first.
+// The axes with the most communication first.
 std::vector<LogicalAxis> logical_axes(const workloads::Plan& plan) {
   const std::vector<LogicalAxis> all{{"tp", 1, plan.tp},
                                      {"cp", plan.tp, plan.cp},
@@ -35,8 +35,8 @@ bool laid_by_coordinate(const Topology& topology) {
   return torus && !topology.accelerators().empty() && !topology.torus_chips.empty();
 }
 
-// How an axis of the plan lies where ranks fill the torus along `sizes`, the last first: over how many whole
-// axes, and the largest of them; 0: it takes a part of one.
+// How an axis of the plan is placed if ranks fill a torus of these `sizes`, the last dimension first: over
+// how many whole dimensions, and the largest of them; 0 if it takes only part of one.
 struct Fit {
   int axes = 0, largest = 0;
 };
@@ -52,7 +52,7 @@ Fit fit_of(const LogicalAxis& axis, const std::vector<int>& sizes) {
   return fit;
 }
 
-// The order of the torus' axes, the last one filled first.
+// The order of the torus' dimensions; the last one is filled first.
 std::vector<std::size_t> best_order(const std::vector<int>& dims, const std::vector<LogicalAxis>& axes) {
   std::vector<std::size_t> order(dims.size()), best;
   std::iota(order.begin(), order.end(), 0);
@@ -67,7 +67,7 @@ std::vector<std::size_t> best_order(const std::vector<int>& dims, const std::vec
       whole += fit.axes > 0 ? 1 : 0;
       liking.insert(liking.end(), {fit.axes, -fit.largest});
     }
-    // Of orders that are as good, by sizes alone: how the dimensions were listed says nothing.
+    // Ties are broken by sizes alone, because the order in which dimensions are listed means nothing.
     if (Score score{whole, std::move(liking), std::move(sizes)}; !most || score > *most) {
       most = std::move(score);
       best = order;

@@ -26,8 +26,8 @@ struct Pair {
   DeviceId from, to;
 };
 
-// The separate fabric that each NIC is on: dies of one accelerator may have switches of their own (Gaudi 2).
-// All alike where ports are no NICs.
+// Which of the separate fabrics each NIC is on: dies of one accelerator may have switches of their own (Gaudi
+// 2). If ports are not NICs, all are on the same.
 std::vector<std::uint32_t> fabrics_of(const Topology& topology) {
   const auto joins = [&](DeviceId id) {
     return topology.device(id).kind == DeviceKind::nic ||
@@ -51,7 +51,7 @@ std::vector<Pair> incast_pairs(const Ends& ends, const std::vector<std::uint32_t
   const DeviceId to = ends.of_node.front().front();
   std::size_t widest = 0;
   for (const auto& node : ends.of_node) widest = std::max(widest, node.size());
-  // One port of every node before a second of any: that is how senders of an incast lie.
+  // Senders of an incast take one port of every node before a second port of any node.
   for (std::size_t k = 0; k < (ends.rails ? 1 : widest); ++k) {
     for (std::size_t n = ends.of_node.size() > 1 ? 1 : 0; n < ends.of_node.size(); ++n) {
       if (k < ends.of_node[n].size() && ends.of_node[n][k] != to &&
@@ -71,7 +71,8 @@ std::vector<Pair> incast_pairs(const Ends& ends, const std::vector<std::uint32_t
   return pairs;
 }
 
-// Ports among which a permutation or an all-to-all runs: each rail for itself, or all of a fabric together.
+// Groups of ports within which a permutation or an all-to-all runs: each rail separately, or all ports of a
+// fabric.
 std::vector<std::vector<DeviceId>> circles(const Ends& ends, const std::vector<std::uint32_t>& fabric) {
   std::map<std::pair<std::size_t, std::uint32_t>, std::vector<DeviceId>> all;
   for (const auto& node : ends.of_node) {
@@ -92,7 +93,7 @@ std::vector<Pair> pairs_of(const Ends& ends, const std::vector<std::uint32_t>& f
     const std::size_t n = circle.size();
     if (n < 2) continue;
     if (pattern == TrafficPattern::permutation) {
-      // Sattolo's algorithm: one cycle through all, so that nobody sends to itself.
+      // Sattolo's algorithm: one cycle through all, so no port sends to itself.
       std::vector<std::size_t> order(n);
       for (std::size_t i = 0; i < n; ++i) order[i] = i;
       for (std::size_t i = n; i-- > 1;) std::swap(order[i], order[random() % i]);
@@ -122,7 +123,7 @@ std::string where_it_ran(const Topology& topology, std::size_t flows) {
                      topology.nodes());
 }
 
-// Where what NICs send and take is bound by their slots; empty: nowhere.
+// Names the PCIe slots that limit what NICs send and receive; empty: none does.
 std::string slots_in_the_way(const Ground& ground, const std::vector<Pair>& pairs) {
   std::set<DeviceId> nics;
   std::set<std::string> slots;
@@ -147,7 +148,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   const Topology& topology = ground.topology();
   const Ends ends = ends_of(topology);
   std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
-  // Nobody sends to a port that is down.
+  // Ports that are down receive nothing.
   pairs.erase(
       std::remove_if(pairs.begin(), pairs.end(),
                      [&](const Pair& pair) { return ground.cut_off(pair.from) || ground.cut_off(pair.to); }),
@@ -198,7 +199,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   return traffic;
 }
 
-// One cable of the scenario's fabric: the first link from a network port to a switch.
+// One cable of the scenario's fabric: the first link from a NIC to a switch.
 packet::LinkFigures cable_of(const Topology& topology) {
   for (const topology::Link& link : topology.links()) {
     if (topology.device(link.from).kind != DeviceKind::nic ||

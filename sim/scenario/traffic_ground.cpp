@@ -57,7 +57,7 @@ Ground::Faulty Ground::faults() const {
 
 bool Ground::cut_off(DeviceId port) const {
   if (faults_.dead.empty()) return false;
-  // Besides its fabric a NIC has a way to its accelerators.
+  // A NIC also has links to its accelerators, which do not count.
   const bool nic = topology_.device(port).kind == topology::DeviceKind::nic;
   const auto links = topology_.links_from(port);
   return std::all_of(links.begin(), links.end(), [&](LinkId link) {
@@ -79,7 +79,7 @@ std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
   using topology::DeviceKind;
   if (topology_.device(end).kind != DeviceKind::nic) return {};
   double cables = 0;
-  std::optional<Slot> slot;  // of several the widest
+  std::optional<Slot> slot;  // the widest, if there are several
   for (const LinkId out : topology_.links_from(end)) {
     const DeviceId other = topology_.link(out).to;
     const DeviceKind kind = topology_.device(other).kind;
@@ -123,7 +123,7 @@ void Ground::renew_for_meetings() {
   if (scenario_.network.model == "flow") meetings_.emplace(scenario_, topology_);
 }
 
-// What two NICs say to each other goes over their cables, in one node, too, where the fabric joins them.
+// Traffic between two NICs uses their cables, also within one node if the fabric connects them.
 void Ground::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const {
   const auto is_nic = [&](DeviceId id) { return topology_.device(id).kind == topology::DeviceKind::nic; };
   query = {.from = from, .to = to};
@@ -172,7 +172,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, do
 Ends ends_of(const Topology& topology) {
   Ends ends;
   ends.of_node.resize(topology.nodes());
-  // The NICs of a host whose chips have a torus between them have no part in it.
+  // Host NICs take no part if the chips have a torus between them.
   const auto cabled = [&](DeviceId nic) {
     const auto links = topology.links_from(nic);
     return std::any_of(links.begin(), links.end(), [&](LinkId link) {

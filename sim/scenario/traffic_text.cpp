@@ -19,7 +19,7 @@ constexpr TrafficName kNames[] = {
      "three senders behind a trunk and a local one share a receiver"},
     {TrafficPattern::victim_flow, "victim", "a flow to an idle host behind flows to a congested one"}};
 
-constexpr std::size_t kMostRows = 24;  // more flows than this are summed up
+constexpr std::size_t kMostRows = 24;  // more flows than this are summarised
 
 const char* verb_name(Verb verb) {
   return verb == Verb::send ? "send" : "write";

@@ -94,8 +94,7 @@ double logits_bytes(const ModelSpec& model, const Plan& plan) {
 double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
                               LayerKind kind) {
   const double e = bytes_of(plan.activations);
-  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of its
-                                                                                 // input
+  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // kept of a matmul's input
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
   if (recompute == RecomputeKind::full) return e * rows * h;
 

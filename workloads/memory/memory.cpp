@@ -44,10 +44,8 @@ struct StageParameters {
   std::vector<double> routed_units;     // the routed experts of each unit
   std::vector<std::size_t> chunk_ends;  // number of units up to the end of each chunk, in chunk order
   double routed = 0;
-  double ends = 0;  // parameters of embedding, final norm and head, which the format of the matmuls does not
-                    // affect
-  bool embedding = false, last = false;  // whether units begin with the embedding; whether they end with
-                                         // final norm and head
+  double ends = 0;  // of embedding, final norm and head: the matmuls' format does not apply
+  bool embedding = false, last = false;  // units begin with the embedding; end with final norm and head
   bool tied = false;                     // the head uses the embedding's table
 };
 StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
@@ -242,8 +240,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     parts.activations = peak_activations(model, plan, stage) +
                         layers_in_flight(model, plan, stage_layers(plan, stage)) +
                         message_buffers(model, plan, stage);
-    // Layers are computed again and leave gradients when the loss is over, in the place of the logits. So do
-    // the head's, which wait for the embedding's; when the root's are reduced, activations are gone.
+    // Recomputed layers and gradients come after the loss, in the memory of the logits. So do the head's
+    // gradients, which wait for the embedding's; when the root's are reduced, activations are freed.
     double room = held.last ? logits_bytes(model, plan) : 0;
     const auto beyond = [&room](double bytes) {
       const double taken = std::min(room, bytes);
