@@ -32,7 +32,7 @@ struct Known {
   std::string basis = {}, priced_as = {};
 };
 
-// As configs/hardware marks what no text was found for.
+// Whether it has no text as its source, in the notation of configs/hardware.
 bool remembered(std::string_view source) {
   return source.starts_with("recalled:");
 }
@@ -41,7 +41,7 @@ bool is_estimate(const topology::Price& offer) {
   return offer.kind.find("estimate") != std::string::npos;
 }
 
-// What the offer nearest to the usual price is.
+// The kind of the offer that is nearest to the usual price.
 std::string basis_of(const topology::PriceEntry& entry) {
   const auto away = [&](const topology::Price& offer) { return std::abs(offer.dollars - entry.use); };
   const auto nearest =
@@ -168,14 +168,14 @@ class Counter {
             std::all_of(entry->offers.begin(), entry->offers.end(), is_estimate), basis_of(*entry)};
   }
 
-  // A recipe made from another one (HGX from DGX) is priced as that one where it has no offers of its own.
+  // A recipe derived from another one (HGX from DGX) takes that one's price if it has no offers of its own.
   [[nodiscard]] Known server_price(const topology::NodeRecipe& recipe) const {
     Known price = known(recipe.id);
     for (const topology::NodeRecipe* each = &recipe; !price.price && !each->like.empty();) {
       each = &catalogue_.node(each->like);
       price = known(each->id);
       price.source += ", of a " + each->id;
-      // The same machine under another name needs no word.
+      // The same machine under another name is not mentioned.
       if (each->accelerator != recipe.accelerator) price.priced_as = each->id;
     }
     return price;
@@ -296,8 +296,8 @@ class Counter {
   CableChooser chooser_;
   std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
   std::vector<std::string> remarks_;
-  mutable std::set<std::string> quoted_;  // what was asked for
-  std::set<std::string> in_servers_;      // accelerators
+  mutable std::set<std::string> quoted_;  // prices that were looked up
+  std::set<std::string> in_servers_;      // accelerators that are part of servers
 };
 }  // namespace
 

@@ -9,7 +9,7 @@
 
 namespace topsim::report {
 namespace {
-constexpr std::size_t kTotals = 42;  // columns of what a total is of
+constexpr std::size_t kTotals = 42;  // columns for the name of a total
 constexpr double kSecondsPerHour = 3600;
 
 std::string range_text(const Interval& range, double times = 1) {
@@ -40,7 +40,8 @@ Interval watts_with_pue(const CostModel& cost) {
 Interval energy_per_year(const CostModel& cost) {
   return times(cost.pue, cost.electricity, cost.bill.watts() / 1000 * kSecondsPerYear / kSecondsPerHour);
 }
-// Capital over its years and energy. Its ends: everything cheap and long-lived, everything dear and short.
+// Capital divided by its years, plus energy. The ends of the range: everything cheap and long-lived,
+// everything expensive and short-lived.
 Interval per_hour(const CostModel& cost) {
   const Interval capital = cost.bill.capital_range(), energy = energy_per_year(cost);
   const double hours = kSecondsPerYear / kSecondsPerHour;
@@ -51,7 +52,7 @@ Interval per_hour(const CostModel& cost) {
 
 constexpr std::size_t kCount = 9, kFigures = 13 + 30;  // columns beside the names
 
-// What the longest name takes, or what a window has room for; longer ones take lines of their own.
+// The width of the longest name, as far as the window has room; longer names get lines of their own.
 std::size_t name_columns(const BillOfMaterials& bill, int columns) {
   const std::size_t room =
       static_cast<std::size_t>(columns) - std::min<std::size_t>(columns, kCount + kFigures);

@@ -62,7 +62,7 @@ bool CableChooser::at_nvidia(const topology::Link& link) const {
   return false;
 }
 
-// By the higher of the two tiers that it joins.
+// Chosen by the higher of the two tiers that it joins.
 Metres CableChooser::length_of(const topology::Link& link) const {
   constexpr Metres kInARack{3};
   if (optics_ && optics_.inside_a_cube(link)) return kInARack;

@@ -16,13 +16,12 @@ namespace topsim::report {
 namespace {
 using executor::Reason;
 
-// Values of one row while it is gathered; `weight`: what one unit of difference is worth in steps of the
-// baseline.
+// Collects the values of rows. `weight`: the effect of one unit of difference, in steps of the baseline.
 class Rows {
  public:
   explicit Rows(std::size_t candidates) : candidates_(candidates) {}
 
-  // `shared`: a row only where every candidate has one.
+  // `shared`: the row is kept only if every candidate has a value.
   void add(const std::string& metric, Unit unit, std::size_t candidate, double value, double weight,
            bool shared = false) {
     auto [at, fresh] = index_.try_emplace(metric, rows_.size());
@@ -60,7 +59,7 @@ class Rows {
                                       : std::numeric_limits<double>::quiet_NaN();
         row.effect = std::max(row.effect, std::abs(row.values[c] - base) * weights_[i]);
       }
-      // Two rows that say the same differ in their last digits: rounding is no reason to change places.
+      // Two rows of the same effect may differ in their last digits; rounding must not change their order.
       row.effect = std::round(row.effect * 1e12) / 1e12;
     }
     std::stable_sort(rows_.begin() + 1, rows_.end(),
@@ -72,7 +71,7 @@ class Rows {
   std::size_t candidates_;
   std::vector<ComparisonRow> rows_;
   std::vector<double> weights_;
-  std::vector<std::size_t> lacking_;  // candidates without the row, of those that all must have
+  std::vector<std::size_t> lacking_;  // candidates without a value of a shared row
   std::map<std::string, std::size_t> index_;
 };
 
@@ -87,7 +86,7 @@ std::vector<std::string> distinct_names(std::span<const Candidate> candidates) {
   return names;
 }
 
-// Collectives of one group, kind and size; two candidates may choose other algorithms for them.
+// Collectives of one group, kind and size; candidates may choose different algorithms for them.
 void add_collectives(Rows& rows, std::size_t c, const Result& result, double per_step) {
   struct Sum {
     double seconds = 0, bus = 0, of_a_rank = 0;
@@ -103,7 +102,7 @@ void add_collectives(Rows& rows, std::size_t c, const Result& result, double per
   for (const auto& [name, sum] : sums) {
     if (sum.seconds <= 0) continue;
     const double bus = sum.bus / sum.seconds;
-    // Time a rank spends in it in a step is lost or won in proportion to the bandwidth.
+    // The time that a rank spends in it per step changes in proportion to the bandwidth.
     rows.add(name + ".bus_bandwidth", Unit::bytes_per_second, c, bus,
              bus > 0 ? sum.of_a_rank * per_step / bus : 0, true);
   }
@@ -112,12 +111,12 @@ void add_collectives(Rows& rows, std::size_t c, const Result& result, double per
 void add_links(Rows& rows, std::size_t c, const Result& result) {
   std::map<std::string, double> mean;
   for (const LinkRow& each : result.links) {
-    // Fabrics of different kinds are what is compared: one row.
+    // Fabrics of different kinds are compared with each other, so they share a row.
     const bool fabric = each.kind == "infiniband" || each.kind == "ethernet" || each.kind == "torus";
     double& most = mean["links." + (fabric ? std::string("fabric") : each.kind) + ".utilization"];
     most = std::max(most, each.utilization);
   }
-  // A busier link is no loss by itself: a hundredth, so that it ranks below what costs time.
+  // A busier link is not a loss in itself: a hundredth, which ranks it below what costs time.
   for (const auto& [name, utilization] : mean) rows.add(name, Unit::share, c, utilization, 0.01);
 }
 
@@ -155,7 +154,7 @@ struct CostFigure {
   const char* metric;
   Unit unit;
   bool needs_tokens;
-  bool takes_time;  // and so what failures take, where they are counted
+  bool takes_time;  // so the cost of failures, where counted, affects it
   double (*of)(const Candidate&, std::size_t sample);
 };
 
@@ -196,7 +195,7 @@ void add_costs(Rows& rows, std::span<const Candidate> candidates) {
     if (std::string_view(figure.metric) == "cost.usd_per_run" && !run) continue;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const auto values = over_samples(candidates[c], figure.of);
-      // A dollar weighs as its share of the baseline's bill, below the step itself.
+      // A dollar counts as its share of the baseline's bill, a tenth of the step's weight.
       const double base = figure.of(candidates[0], 0);
       rows.add(figure.metric, figure.unit, c, values[0], base > 0 ? 0.1 / base : 0);
       rows.of(figure.metric).ranges.push_back(spread(values));
@@ -208,7 +207,7 @@ double tokens_of(const Candidate& each) {
   return each.result.throughput.tokens_per_second * seconds(each.result.step);
 }
 
-// Everybody says tokens, and not everybody the same number (rates are rounded: to a millionth).
+// Whether all report tokens, but not all the same number (rates are rounded: to a millionth).
 bool tokens_differ(std::span<const Candidate> candidates) {
   const double base = tokens_of(candidates[0]);
   bool differ = false;
@@ -240,8 +239,8 @@ std::vector<Interval> relative_steps(std::span<const Candidate> candidates, bool
   return intervals;
 }
 
-// By more than the models resolve, and not in a trifle: a row that is worth nothing by itself (tokens,
-// memory) has no effect at all.
+// Whether values differ by more than the models resolve, and not only trivially: a row without a weight
+// (tokens, memory) has no effect at all.
 bool differs(const ComparisonRow& row) {
   constexpr double kTrifle = 1e-3;  // of the baseline's step
   if (row.effect > 0 && row.effect < kTrifle) return false;
@@ -284,7 +283,7 @@ Comparison compare(std::span<const Candidate> candidates) {
     }
   }
   result.rows = std::move(rows).finish();
-  // Without reasons to believe otherwise, zero where everybody has zero is no row.
+  // A row in which all values are zero is left out.
   std::erase_if(result.rows, [](const ComparisonRow& row) {
     return row.metric != "step.seconds" &&
            std::all_of(row.values.begin(), row.values.end(), [](double value) { return value == 0; });
@@ -304,7 +303,7 @@ std::vector<std::string> comparison_keys() {
 }
 
 std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison) {
-  constexpr std::size_t kCollectives = 5;  // those that cost most: more of them say the same again
+  constexpr std::size_t kCollectives = 5;  // the most expensive ones; more would repeat them
   std::vector<const ComparisonRow*> rows;
   std::size_t collectives = 0;
   for (const ComparisonRow& row : comparison.rows) {

@@ -21,7 +21,7 @@ std::string value_text(double value, Unit unit) {
     case Unit::share:
       return percent_text(value);
     case Unit::bytes:
-      return memory_text(Bytes(std::llround(value)));  // an accelerator's memory, as run prints it
+      return memory_text(Bytes(std::llround(value)));  // an accelerator's memory, in the form that run prints
     case Unit::watts:
       return three_digits(value / 1000) + " kW";
     case Unit::dollars:
@@ -54,7 +54,7 @@ std::string unit_name(Unit unit) {
 
 std::string relative_text(const ComparisonRow& row, std::size_t c) {
   if (std::isnan(row.relative[c])) return "new";
-  // Of next to nothing: no share of it means anything.
+  // Relative to almost nothing a percentage is meaningless.
   constexpr double kManyTimes = 99;
   if (row.relative[c] >= kManyTimes) return "x " + three_digits(row.relative[c] + 1);
   return signed_percent_text(row.relative[c]);
@@ -67,7 +67,7 @@ std::vector<const ComparisonRow*> chosen(const Comparison& comparison, bool all_
   return rows;
 }
 
-// Header, then one line a row: metric, values, and after each but the first its difference.
+// The header, then one line per row: metric, values, and after each but the first its difference.
 std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool all_rows) {
   std::vector<std::vector<std::string>> table(1, {""});
   for (std::size_t c = 0; c < comparison.names.size(); ++c) {
@@ -85,7 +85,7 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
   return table;
 }
 
-// What fits "exposed pipeline transfer".
+// Wide enough for "exposed pipeline transfer".
 constexpr std::size_t kMetricColumns = 25;
 
 std::vector<std::size_t> widths_of(const std::vector<std::vector<std::string>>& table) {
@@ -96,7 +96,7 @@ std::vector<std::size_t> widths_of(const std::vector<std::vector<std::string>>& 
   return widths;
 }
 
-// Columns that all but the metric take.
+// The columns that everything but the metric takes.
 std::size_t rest_of(const std::vector<std::size_t>& widths) {
   std::size_t rest = 0;
   for (std::size_t i = 1; i < widths.size(); ++i) rest += widths[i] + 2;
@@ -110,7 +110,7 @@ std::string letters(std::size_t number) {
   return before + static_cast<char>('A' + number % kLetters);
 }
 
-// One line a candidate; one in all where the same limits each.
+// One line per candidate; a single line if the same limits each.
 std::vector<std::string> limits_text(const Comparison& comparison) {
   const std::string what = "critical path by what limits it";
   const bool alike = std::all_of(comparison.limits.begin(), comparison.limits.end(),
@@ -169,7 +169,7 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
   const auto window = static_cast<std::size_t>(std::max(columns, 40));
   std::string text;
   std::vector<std::size_t> widths = widths_of(table);
-  // Long names give way first: letters stand for them. Then the metric's name.
+  // Long names are shortened first: letters replace them. Then the metric's name is.
   if (rest_of(widths) + std::min<std::size_t>(widths[0], kMetricColumns) > window) {
     for (std::size_t c = 0; c < comparison.names.size(); ++c) {
       const std::string letter = letters(c);
@@ -183,7 +183,7 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
   const std::size_t rest = rest_of(widths);
   widths[0] = std::max<std::size_t>(std::min(widths[0], window > rest ? window - rest : 0), 15);
   for (const auto& line : table) {
-    // A name that the window has no room for goes on below its figures.
+    // A name that is too long for the window continues below its figures.
     std::vector<std::string> name = wrap(line[0], widths[0], 2);
     if (name.empty()) name.emplace_back();
     std::string row = pad_right(clip(name[0], widths[0]), widths[0]);

@@ -15,7 +15,7 @@
 
 namespace topsim::report {
 namespace {
-// `said`: the sentence has the middle of the interval already.
+// `said`: the sentence already contains the middle of the interval.
 std::string samples_text(const Comparison& comparison, const Interval& interval, bool said) {
   if (comparison.samples < 2) return "";
   return fmt::format(" ({}median of {} samples; 5th to 95th percentile {} to {})",
@@ -27,8 +27,8 @@ bool significant(const Interval& relative) {
   return (relative.low > 0 || relative.high < 0) && std::abs(relative.usual) >= kResolution;
 }
 
-// The idle reasons (and busy time) that moved most in the direction of the difference, as few as explain half
-// of it; three at most.
+// The idle reasons (and busy time) that changed most in the direction of the difference: as few as explain
+// half of it, at most three.
 std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   const Result& base = candidates[0].result;
   const Result& other = candidates[c].result;
@@ -83,8 +83,8 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
                      cause(candidates, c));
 }
 
-// The parts without a price that make costs incomparable: those that not everybody has as many of, and
-// accelerators and servers, beside which the rest is small.
+// The parts without a price that make costs incomparable: those of which the two have different numbers, and
+// accelerators and servers, which dominate the cost.
 std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMaterials& b) {
   std::map<std::string, std::int64_t> counts;
   std::set<std::string> parts;
@@ -99,7 +99,7 @@ std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMateria
   return parts;
 }
 
-// Why costs cannot be compared; empty: they can.
+// Why costs cannot be compared; empty if they can.
 std::string costs_apart(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
   const Candidate &base = candidates[0], &other = candidates[c];
   if (const auto parts = incomparable(base.cost->bill, other.cost->bill); !parts.empty())
@@ -113,12 +113,12 @@ std::string costs_apart(const Comparison& comparison, std::span<const Candidate>
   return "";
 }
 
-// What another candidate's token (or step) costs against the baseline's, over draws of prices and samples.
+// The relative cost of another candidate's token (or step), over draws of prices and samples.
 struct CostDifference {
   bool tokens = false;             // of a token; else of a step
   Interval relative;               // 0.1: a tenth more
   double at_usual_prices = 0;      // of the first sample, as in the table
-  std::vector<double> break_even;  // share of the baseline's fabric cost below which the other one wins
+  std::vector<double> break_even;  // share of the baseline's fabric cost below which the other wins
 };
 
 std::optional<CostDifference> cost_difference(const Candidate& base, const Candidate& other) {
@@ -131,7 +131,7 @@ std::optional<CostDifference> cost_difference(const Candidate& base, const Candi
   };
   if (time_of(base, 0) <= 0 || time_of(other, 0) <= 0) return std::nullopt;
   std::vector<double> relative;
-  // Prices are drawn often enough for percentiles even where the simulation ran once.
+  // Enough draws of prices for percentiles even if there was only one simulation.
   constexpr std::size_t kPriceSamples = 256;
   for (std::size_t s = 0; s < kPriceSamples; ++s) {
     const std::size_t run = s % base.steps.size();
@@ -173,7 +173,7 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   constexpr double kAlike = 5e-4;
   if (std::abs(cost.low) < kAlike && std::abs(cost.high) < kAlike)
     return fmt::format("{} and {} cost the same per {}", comparison.names[0], comparison.names[c], work);
-  // At usual prices, as in the table, unless its sample is an unusual one: then the median counts.
+  // At usual prices, as in the table, unless the table's sample is unusual: then the median.
   const bool unusual = std::abs(difference->at_usual_prices - cost.usual) >= kResolution;
   const double usual = unusual ? cost.usual : difference->at_usual_prices;
   const char* over = unusual ? "in the median, {} to {} over samples and ranges of prices"
@@ -181,7 +181,7 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   const std::string range =
       fmt::format(fmt::runtime(over), signed_percent_text(cost.low), signed_percent_text(cost.high));
   const bool either = cost.low <= 0 && cost.high >= 0;
-  // On the table's base, the baseline's cost: at usual prices, as its row, and over their ranges.
+  // Relative to the baseline's cost, as in the table: at usual prices, and over the ranges of prices.
   const std::string text =
       either ? fmt::format("cost per {}: no significant difference, {} against {} {} ({})", work,
                            comparison.names[c], comparison.names[0], signed_percent_text(usual), range)
@@ -191,7 +191,7 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   return text + fabric_sentence(comparison, candidates, c, difference->break_even);
 }
 
-// The table is of one sample, the first; others have other seeds.
+// The table shows one sample, the first; the others have other seeds.
 std::string first_sample(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
   if (comparison.samples < 2) return "";
   const double median = comparison.step_relative[c].usual;
@@ -213,7 +213,7 @@ const BomItem* server_of(const Candidate& each) {
   return server == items.end() ? nullptr : &*server;
 }
 
-// List prices lie above what is paid: beside street offers they tell little.
+// List prices are higher than what is paid, so they compare badly with street offers.
 std::string other_basis(std::span<const Candidate> candidates, std::size_t c) {
   const BomItem *a = server_of(candidates[0]), *b = server_of(candidates[c]);
   if (a == nullptr || b == nullptr || a->basis == b->basis) return "";
@@ -234,7 +234,7 @@ bool reduces_in_switches(const Candidate& each) {
   return scenario.contains(sharp) && scenario.at(sharp) == true;
 }
 
-// A knob of InfiniBand that the comparison leaves untouched.
+// A setting of InfiniBand that the comparison leaves unchanged.
 std::string sharp_hint(const Result& result) {
   const bool infiniband = std::any_of(result.links.begin(), result.links.end(),
                                       [](const LinkRow& l) { return l.kind == "infiniband"; });
@@ -243,7 +243,7 @@ std::string sharp_hint(const Result& result) {
          "switches";
 }
 
-// What the run of a candidate warns of, once where it holds of everybody.
+// Warnings of a candidate's run; those that hold for all candidates are stated once.
 std::vector<std::string> warnings(const Comparison& comparison, std::span<const Candidate> candidates,
                                   std::size_t c) {
   const auto warns = [](const Result& result, const std::string& message) {
@@ -262,8 +262,7 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   return list;
 }
 
-// The workload as it ran: what the scenario says of a key, else what the run took where the scenario leaves
-// it open, else null.
+// The workload as it ran: the scenario's value of a key, else the value that the run chose, else null.
 class Work {
  public:
   explicit Work(const Result& result)
@@ -274,7 +273,7 @@ class Work {
   }
 
  private:
-  // An object, also of no JSON, and of members that are none.
+  // An object in any case, even if the text is not JSON or its members are not objects.
   static nlohmann::json parsed(const std::string& text) {
     nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!whole.is_object()) whole = nlohmann::json::object();
@@ -289,7 +288,7 @@ std::string model_name(const nlohmann::json& model) {
   return model.contains("use") ? model["use"].get<std::string>() : "a model of its own";
 }
 
-// Another model, task or length of sequence is other work: faster by the step or the token says little then.
+// Another model, task or sequence length is different work: comparing steps or tokens then says little.
 std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
   const Work base(candidates[0].result), other(candidates[c].result);
   const std::string &a = comparison.names[0], &b = comparison.names[c];

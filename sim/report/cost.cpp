@@ -48,8 +48,8 @@ std::optional<double> break_even_fabric_share(const CostModel& reference, double
   const double reference_fabric = reference.bill.capital(draws, true);
   if (reference_fabric <= 0 || other.bill.capital(draws, true) <= 0) return {};
   if (reference_token_seconds <= 0 || other_token_seconds <= 0) return {};
-  // (S + x) / (Y a) + energy = rate of the reference x its time a token / the other's: solved for the fabric
-  // x.
+  // Solves for the fabric x: (S + x) / (Y a) + energy = the reference's rate x its time per token / the
+  // other's.
   const double affordable = reference.per_second(draws) * reference_token_seconds / other_token_seconds;
   const double servers = other.bill.capital(draws) - other.bill.capital(draws, true);
   const double fabric =

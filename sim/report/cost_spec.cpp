@@ -4,7 +4,7 @@ namespace topsim::report {
 
 const config::Object<CostSpec>& table(config::Type<CostSpec>) {
   using config::Dimension;
-  // Empty is what an unset range is written as.
+  // An unset range is written as an empty list.
   const auto ends_of_range = [](const std::vector<double>& values, const config::Node& at,
                                 config::Reader& reader) {
     if (at && (values.size() > 2 || (values.size() == 2 && values[0] > values[1]))) {

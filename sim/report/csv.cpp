@@ -30,7 +30,7 @@ std::string csv_field(std::string_view text) {
 std::string summary_csv(const Result& result) {
   std::string out = "scenario,metric,value\n";
   const std::string name = csv_field(result.name);
-  // Of a run that was stopped before a measured step ended, figures of the step are empty: there are none.
+  // If a run was stopped before a measured step ended, the figures of the step are empty.
   const bool stepless = result.step <= Duration{};
   const auto fact = [&](std::string_view key, double value) { row(out, "{},{},{}", name, key, value); };
   const auto metric = [&](std::string_view key, double value) {

@@ -20,13 +20,13 @@ using topology::Topology;
 constexpr std::size_t kTiers = 8;
 constexpr std::array<std::string_view, 4> kTierNames{"", "leaf", "spine", "core"};
 
-// Usable capacity that arrives at a switch from below and that leaves it upwards.
+// Usable capacity that enters a switch from below, and that leaves it upwards.
 struct Switch {
   double from_below = 0, upwards = 0;
   [[nodiscard]] double ratio() const { return upwards > 0 ? from_below / upwards : 0; }
 };
 
-// Of a tier: those that lead further up.
+// The switches of a tier that have uplinks.
 struct Tier {
   std::size_t switches = 0, oversubscribed = 0;
   double worst = 0, least = std::numeric_limits<double>::infinity();  // ratios
@@ -63,25 +63,25 @@ std::array<Tier, kTiers> tiers_of(const Topology& topology) {
   return tiers;
 }
 
-constexpr double kWorthAWord = 0.05;  // of the step: what a link limits below it changes nobody's mind
+constexpr double kWorthAWord = 0.05;  // of the step; what a link limits below this is negligible
 
 struct PathTime {
   Duration whole{};          // every leg: one step
-  Duration all{};            // of communication, what moving bytes took
+  Duration all{};            // of communication: the time to move bytes
   Duration between_tiers{};  // limited by a link between two fabric switches
   std::map<std::string, Duration> by_name;
 };
 
 PathTime communication_on_path(const FindingContext& context) {
   PathTime time;
-  std::map<std::pair<LinkId, bool>, Duration> by_link;  // named once each: a path has many legs
+  std::map<std::pair<LinkId, bool>, Duration> by_link;  // each name is looked up once: a path has many legs
   for (const executor::PathLeg& leg : context.outcome.critical_path) {
     time.whole += leg.share;
     const bool paced = !leg.limiting_link.valid();
     const LinkId id = paced ? leg.paced_link : leg.limiting_link;
     if (!id.valid() || (paced && leg.reason == executor::Reason::offload)) continue;  // copies are not NCCL's
     const Link& link = context.topology.link(id);
-    const Duration moving = leg.share - leg.latency;  // no link shortens the rest
+    const Duration moving = leg.share - leg.latency;  // no link shortens the latency
     if (moving <= Duration{}) continue;
     time.all += moving;
     by_link[{id, paced}] += moving;
@@ -126,7 +126,7 @@ bool is_fabric(const Topology& topology, const Link& link) {
 }
 
 namespace {
-// Calls that load no link, since they are all latency, cross nodes.
+// Whether calls that use no link, because they consist only of latency, cross nodes.
 bool small_calls_between_nodes(const FindingContext& context) {
   const program::Program& program = context.program;
   const auto accelerators = context.topology.accelerators();
@@ -152,7 +152,7 @@ bool small_calls_between_nodes(const FindingContext& context) {
 }  // namespace
 
 void find_unused_fabric(const FindingContext& context, Findings& out) {
-  if (!context.result.complete) return;  // what it has not carried yet
+  if (!context.result.complete) return;  // an incomplete run may not have used it yet
   const Topology& topology = context.topology;
   const auto fabric = [&](const Link& link) {
     return link.kind == topology::LinkKind::torus || is_fabric(topology, link);
@@ -174,7 +174,7 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
 }
 
 namespace {
-// Some link between switches is full at times: messages off the critical path may wait there for each other.
+// Whether some link between switches is full at times: messages off the critical path may wait there.
 bool is_full_between_tiers(const FindingContext& context) {
   constexpr double kFull = 0.99;
   return std::any_of(context.outcome.links.begin(), context.outcome.links.end(), [&](const auto& each) {

@@ -26,7 +26,7 @@ void find_partial(const FindingContext& context, Findings& out) {
                  "run.steps", "run it again to the end before comparing it"});
 }
 
-// What makes the largest part of the memory smaller.
+// The advice that reduces the largest part of the memory.
 std::string remedy_of(const Memory& memory, const std::string& library) {
   const auto largest = std::max_element(memory.parts.begin(), memory.parts.end(),
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
@@ -41,7 +41,7 @@ std::string remedy_of(const Memory& memory, const std::string& library) {
 }
 
 void find_memory(const FindingContext& context, Findings& out) {
-  constexpr double kNearlyFull = 0.92;  // what is not counted commonly takes the rest
+  constexpr double kNearlyFull = 0.92;  // the rest is commonly taken by what is not counted
   const Memory& memory = context.result.memory;
   if (memory.capacity <= Bytes{}) return;
   const double used = memory.per_accelerator / memory.capacity;
@@ -69,7 +69,7 @@ void find_launch_bound(const FindingContext& context, Findings& out) {
                  "CUDA graphs, fused kernels or a larger micro_batch"});
 }
 
-// Units that the collectives of data parallelism hold where one of each kind runs.
+// The compute units that data-parallel collectives occupy when one of each kind runs.
 int units_held(const executor::Outcome& outcome) {
   std::map<program::CollectiveKind, int> most;
   for (const executor::CollectiveRecord& each : outcome.collectives)
@@ -77,18 +77,18 @@ int units_held(const executor::Outcome& outcome) {
       most[each.kind] = std::max<int>(most[each.kind], each.choice.channels);
   int held = 0;
   for (const auto& [kind, channels] : most) held += channels;
-  constexpr int kStep = program::Grids::kStep;  // as fine as products beside communication are known
+  constexpr int kStep = program::Grids::kStep;  // the resolution of products beside communication
   return (held + kStep - 1) / kStep * kStep;
 }
 
-// Kernels that find units or memory bandwidth taken: busy, but not at their own pace.
+// Kernels that share compute units or memory bandwidth: busy, but slower than alone.
 void find_slowed(const FindingContext& context, Findings& out) {
   const Result& result = context.result;
   if (result.step <= Duration{} || context.outcome.step_times.empty()) return;
   const double step = seconds(result.step), slowed = seconds(result.account.slowed);
   if (slowed < 0.03 * step) return;
   std::vector<std::string> remedies;
-  // A link between nodes that is busy so long is what keeps communication beside the kernels.
+  // A link between nodes that is busy for so long keeps communication beside the kernels.
   constexpr double kLong = 0.2;
   const LinkRow* fabric = nullptr;
   for (const LinkRow& row : result.links)
@@ -100,8 +100,8 @@ void find_slowed(const FindingContext& context, Findings& out) {
         fmt::format("more network bandwidth (NICs, links faster than {}) ends the "
                     "communication sooner",
                     fabric->type));
-  // Products on fewer units lose what these would do, all the time: only where that is less than what they
-  // wait, and where the communication that they make room for is beside them for much of the step.
+  // Products on fewer units always lose the rate of the units left free: worthwhile only if that is less than
+  // what they lose by waiting, and if the communication runs beside them for much of the step.
   constexpr double kMuch = 0.4;
   const auto persists = [](const program::RankProgram& cls) {
     return std::any_of(cls.grids.begin(), cls.grids.end(),
@@ -113,7 +113,7 @@ void find_slowed(const FindingContext& context, Findings& out) {
   if (persistent && context.facts.sm_margin == 0 && held > 0 && held < units && fabric != nullptr &&
       fabric->utilization >= kMuch && slowed * (units - held) > held * seconds(result.account.busy))
     remedies.push_back(fmt::format("compute.sm_margin {} leaves the collectives' channels room", held));
-  // With a pipeline fewer micro-batches mean a longer bubble.
+  // With a pipeline, fewer micro-batches would mean a longer bubble.
   if (!context.facts.trace && result.throughput.tokens_per_second > 0 && context.facts.pipeline_stages == 1)
     remedies.push_back("more tokens a micro-batch (micro_batch) where memory allows");
   if (remedies.empty()) remedies.emplace_back("topsim explain says what faster links would buy");
@@ -139,7 +139,7 @@ void find_bubble(const FindingContext& context, Findings& out) {
                                          : "");
   }
   const bool uneven = ideal >= 0 && share > ideal + 0.05;
-  constexpr double kMostOfTheStep = 0.5;  // hardly what anybody wants
+  constexpr double kMostOfTheStep = 0.5;  // hardly ever intended
   out.push_back({share >= kMostOfTheStep ? Severity::warning : Severity::note, std::move(message),
                  uneven ? "workload.plan.stage_layers" : "workload.plan.global_batch",
                  uneven ? "balance the stages: the first and last carry the embedding and the LM head"
@@ -175,7 +175,7 @@ void find_straggler(const FindingContext& context, Findings& out) {
                      : "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
 }
 
-// Cards for workstations run at clocks above those that their data sheets count peaks at.
+// Workstation cards run at clocks above those for which their data sheets state the peak.
 void find_peak(const FindingContext& context, Findings& out) {
   const double mfu = context.result.throughput.mfu;
   if (mfu <= 1) return;
@@ -186,7 +186,7 @@ void find_peak(const FindingContext& context, Findings& out) {
                  "mfu", "compare tokens per second instead"});
 }
 
-// NVLS of one box, PAT and a serving engine's kernels have no message form (collective/steps_*).
+// NVLS within one box, PAT and a serving engine's kernels have no message form (collective/steps_*).
 void find_stand_ins(const FindingContext& context, Findings& out) {
   std::map<std::pair<std::string_view, std::string_view>, double> seconds_of;  // chosen, sent
   double all = 0;
@@ -206,7 +206,7 @@ void find_stand_ins(const FindingContext& context, Findings& out) {
                      fmt::format("the flow model with network.collectives=pipelined times {}", names.first)});
 }
 
-// What a link is asked for, where nothing waits for another.
+// The demand on a link where messages do not share links.
 void find_unshared(const FindingContext& context, Findings& out) {
   const std::vector<LinkRow>& links = context.result.links;
   const auto most = std::max_element(links.begin(), links.end(), [](const LinkRow& a, const LinkRow& b) {
@@ -224,7 +224,7 @@ void find_unshared(const FindingContext& context, Findings& out) {
        "network.model", "--network flow divides a link among those that meet there"});
 }
 
-// What nobody said and the step depends on. The result's left_open has all of it.
+// Assumptions on which the step depends. The result's left_open contains all of them.
 void find_assumed(const FindingContext& context, Findings& out) {
   std::vector<std::string> parts = context.facts.assumed;
   const bool launch_bound = share_of_step(context.result, Reason::host) >= kLaunchBound;

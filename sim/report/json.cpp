@@ -75,7 +75,7 @@ json accelerators_json(const Result& result) {
           {"idle_seconds", idle_json(result.account)}};
 }
 
-// Reasons by name.
+// The reasons sorted by name.
 std::vector<executor::Reason> sorted_reasons() {
   std::vector<executor::Reason> all;
   for (std::size_t i = 0; i < metrics::Account{}.idle.size(); ++i)
@@ -139,7 +139,8 @@ std::string list_of(const std::vector<std::pair<Row, std::uint32_t>>& rows) {
   return std::move(text).list();
 }
 
-// The document with these lists. A line that begins so is no part of a string, nor of anything deeper.
+// Inserts the two lists into the document. A line that begins like this is neither in a string nor nested
+// deeper.
 std::string with_lists(json document, const std::string& ranks, const std::string& links) {
   document["ranks"] = document["links"] = nullptr;
   std::string text = document.dump(1) + '\n';

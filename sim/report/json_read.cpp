@@ -151,7 +151,8 @@ Result read(const json& document) {
   return result;
 }
 
-// What is wrong, without the library's codes: "key 'name' not found", "type must be number, but is string".
+// The error's message without the library's codes: "key 'name' not found", "type must be number, but is
+// string".
 std::string words_of(const json::exception& error) {
   const std::string text = error.what();
   const std::size_t code = text.find("] ");

@@ -78,7 +78,7 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
 }
 
 std::vector<CollectiveRow> collective_rows(const Outcome& outcome, std::size_t ranks) {
-  // Of a trace that names groups without saying what for: less than the world is none.
+  // A trace may name groups without a purpose; a group smaller than the world is shown under this name.
   constexpr const char* kNamed = "process_group";
   std::vector<CollectiveRow> rows;
   for (const executor::CollectiveRecord& each : outcome.collectives) {

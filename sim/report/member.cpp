@@ -23,7 +23,7 @@ const RankRow& class_of(const Result& result, std::uint32_t rank) {
   throw no_such_rank(rank, result.accelerators);
 }
 
-// Null when the link carried nothing.
+// Null if the link carried nothing.
 const LinkRow* class_of(const Result& result, LinkId link) {
   for (const LinkRow& row : result.links)
     if (in_spans(row.members, link.value)) return &row;

@@ -34,7 +34,7 @@ bool OpticalCircuits::inside_a_cube(const topology::Link& link) const {
 }
 
 std::int64_t OpticalCircuits::switches(int ports) const {
-  const auto of_a_set = std::int64_t{ports} / 2;  // cubes that a switch has two ports for
+  const auto of_a_set = std::int64_t{ports} / 2;  // cubes for which a switch has two ports each
   return 3 * kFibresOfAFace * ((cubes_ + of_a_set - 1) / of_a_set);
 }
 }  // namespace topsim::report

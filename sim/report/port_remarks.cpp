@@ -18,11 +18,11 @@ struct Switches {
   const topology::SwitchEntry* entry = nullptr;
   int tier = 1;
   std::int64_t count = 0;
-  double used = 0;  // ports of all of them
+  double used = 0;  // ports in use, over all switches
   int radix = 0;
 };
 
-// By tier and model; of models that the catalogue knows.
+// By tier and model, for models that the catalogue knows.
 std::vector<Switches> tiers_of(const topology::Topology& topology, const topology::Catalogue& catalogue) {
   std::set<std::string> known;
   for (const topology::CatalogueEntry& entry : catalogue.entries())
@@ -49,7 +49,7 @@ std::vector<Switches> tiers_of(const topology::Topology& topology, const topolog
   return tiers;
 }
 
-// Paid for and not used: on small clusters that decides which fabric is cheaper.
+// Ports that are paid for and not used; on small clusters they decide which fabric is cheaper.
 void empty_leaves(const std::vector<Switches>& tiers, std::vector<std::string>& remarks) {
   constexpr double kMostlyEmpty = 0.35;
   for (const Switches& tier : tiers) {
@@ -61,7 +61,7 @@ void empty_leaves(const std::vector<Switches>& tiers, std::vector<std::string>& 
   }
 }
 
-// As many cables from each switch below to each above: what divides badly leaves ports free.
+// Each lower switch has equally many cables to each upper one, so numbers that divide badly leave ports free.
 void unfilled_tiers(const std::vector<Switches>& tiers, std::vector<std::string>& remarks) {
   constexpr double kWorthSaving = 0.1;
   for (const Switches& tier : tiers) {
@@ -78,7 +78,7 @@ void unfilled_tiers(const std::vector<Switches>& tiers, std::vector<std::string>
   }
 }
 
-// One cable each is counted, which is what traffic sees; shops sell one that ends in several.
+// Every cable is counted as one, as traffic uses it; there are cables on sale that split into several.
 void split_ports(const topology::Topology& topology, const std::vector<Switches>& tiers,
                  std::vector<std::string>& remarks) {
   std::map<std::tuple<std::string, int, std::int64_t>, std::int64_t> cables;

@@ -13,8 +13,8 @@ using topology::DeviceKind;
 
 constexpr double kSecondsPerDay = 86400, kDaysPerYear = 365.25;
 
-// Kinds that are counted, in the order in which they are listed. The published causes are disjoint: a failed
-// switch is counted with the cables of the NICs that it cut off.
+// The kinds that are counted, in the order of the list. The published causes are disjoint: a failed switch is
+// counted with the cables of the NICs that it cut off.
 enum Kind : std::size_t { kAccelerator, kSoftware, kNic, kLink, kKinds };
 constexpr const char* kIds[kKinds] = {"accelerator", "software-and-host", "nic", "fabric-link"};
 
@@ -96,7 +96,7 @@ Goodput goodput(std::vector<FailureSource> sources, const ReliabilitySpec& spec,
   result.checkpoint_interval = spec.checkpoint_interval ? seconds(*spec.checkpoint_interval)
                                : usual > 0              ? daly_interval(checkpoint, kSecondsPerDay / usual)
                                                         : all;
-  // Checkpoints that cost nothing are written all the time.
+  // Checkpoints that cost nothing are written continuously.
   result.checkpoint_interval = std::max(result.checkpoint_interval, 1e-3);
   double lost = 0;
   for (const Duration at : losses) {

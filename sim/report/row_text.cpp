@@ -6,7 +6,7 @@
 
 namespace topsim::report {
 namespace {
-// Nothing is escaped, and all of it is ASCII.
+// Whether the text needs no escapes and is ASCII.
 bool plain(std::string_view text) {
   bool all = true;
   for (const char c : text) all &= c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
@@ -60,7 +60,7 @@ void RowText::add(std::string_view name, std::string_view value) {
   text_ += '"';
 }
 
-// The digits are those that numbers have everywhere in the document.
+// Writes digits as for all other numbers of the document.
 void RowText::add(std::string_view name, double value) {
   member(name);
   text_ += nlohmann::json(value).dump();

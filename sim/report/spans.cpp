@@ -29,7 +29,7 @@ std::string to_spans(std::span<const std::uint32_t> numbers) {
   std::string text;
   const std::uint32_t* const end = numbers.data() + numbers.size();
   for (const std::uint32_t* first = numbers.data(); first != end;) {
-    // As far as the distance to the next stays what it is here; two alone are not worth a span.
+    // Extends the span as long as the stride stays the same; two numbers alone are not a span.
     const std::uint32_t* last = first;
     const std::uint32_t stride = first + 1 != end ? first[1] - first[0] : 1;
     while (last + 1 != end && last[1] - last[0] == stride) ++last;

@@ -15,7 +15,7 @@
 
 namespace topsim::report {
 namespace {
-// What a screen has room for; findings that do not fit take lines from the tables.
+// Rows per table: when findings need more lines, tables get fewer.
 struct Rows {
   std::size_t reasons, links, collectives;
 };
@@ -31,7 +31,7 @@ class Screen {
     const std::string shown = clip(text, columns_);
     append(options_.colour ? "\x1b[1m" + shown + "\x1b[0m" : shown);
   }
-  // "  step time         8.51 s      what it means"; where that is too wide, the rest on lines of its own.
+  // "  step time         8.51 s      what it means"; if that is too wide, the note is on lines of its own.
   void answer(std::string_view label, std::string_view value, std::string_view note, bool bold_one = false) {
     const std::string whole = fmt::format("  {:<16}  {:<10}  {}", label, value, note);
     const bool fits = width(whole) <= columns_;
@@ -106,7 +106,7 @@ void answer(Screen& screen, const Result& result) {
                                   : std::string("never idle"));
 }
 
-// Reasons beyond the rows, and those that would read 0.0 %, are summed up in the last row.
+// Reasons beyond the limit, and those that would read 0.0 %, are summed up in the last row.
 void reasons(Screen& screen, const Result& result, std::size_t limit) {
   std::vector<std::pair<Duration, executor::Reason>> rows;
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
@@ -120,7 +120,7 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
   const double step = seconds(result.step);
   constexpr double kVisible = 0.0005;
   const auto small = [&](std::size_t i) { return seconds(rows[i].first) < kVisible * step; };
-  // Figures and gaps take 23 columns beside the name, a bar 22 more; where it does not fit there is none.
+  // Figures and gaps take 23 columns beside the name, a bar 22 more; without room for it there is no bar.
   constexpr std::size_t kFigures = 23, kBar = 20;
   const std::size_t name = std::min<std::size_t>(28, screen.columns() - kFigures);
   const bool bars = screen.options().bars && screen.columns() >= kFigures + name + 2 + kBar;
@@ -144,7 +144,7 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
   }
 }
 
-// Of the busy time, once it is worth a line.
+// Shown as part of the busy time, from 1 % of the step on.
 void slowed(Screen& screen, const Result& result) {
   const double step = seconds(result.step), lost = seconds(result.account.slowed);
   if (step <= 0 || lost < 0.01 * step) return;
@@ -179,14 +179,14 @@ std::string_view role_of(std::string_view device) {
   return device.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
-// Links of one type between the same two kinds of devices, in either direction.
+// Whether two links of one type are between the same two kinds of devices, in either direction.
 bool same_place(const LinkRow& a, const LinkRow& b) {
   const auto ends = [](const LinkRow& row) { return std::minmax({role_of(row.from), role_of(row.to)}); };
   return a.type == b.type && ends(a) == ends(b);
 }
 
-// The most utilised link of each type first, then of each place: eight alike NVLinks would hide the NIC, and
-// a cable's other direction the next cable.
+// The most utilised link of each type first, then of each place: otherwise eight equal NVLinks would hide the
+// NIC, and a cable's other direction the next cable.
 std::vector<const LinkRow*> busiest_links(const Result& result, std::size_t limit) {
   std::vector<const LinkRow*> first, elsewhere, others;
   const auto among = [](const std::vector<const LinkRow*>& rows, auto&& like) {
@@ -209,7 +209,7 @@ std::vector<const LinkRow*> busiest_links(const Result& result, std::size_t limi
   return first;
 }
 
-// "node0: gpu0 > nvswitch0 (28)" for links inside nodes, 28 of which are alike; full names otherwise.
+// "node0: gpu0 > nvswitch0 (28)" for links inside nodes, of which 28 are alike; full names otherwise.
 std::string ends_of(const LinkRow& row) {
   const std::size_t slash = row.from.find('/');
   std::string text = row.from + " > " + row.to;
@@ -219,7 +219,7 @@ std::string ends_of(const LinkRow& row) {
   return row.count > 1 ? text + fmt::format(" ({})", row.count) : text;
 }
 
-// "InfiniBand NDR 400 Gbit/s" without what NDR says already, where room is short.
+// "InfiniBand NDR 400 Gbit/s" without "InfiniBand", which NDR implies, where there is little room.
 std::string type_of(const LinkRow& row, std::size_t room) {
   constexpr std::string_view kFamily = "InfiniBand ";
   if (width(row.type) > room && row.type.compare(0, kFamily.size(), kFamily) == 0) {
@@ -228,7 +228,7 @@ std::string type_of(const LinkRow& row, std::size_t room) {
   return clip_end(row.type, room);
 }
 
-// Narrow screens do without the links' kinds, then without the bytes.
+// Narrow screens show no link types; still narrower ones no bytes.
 void links(Screen& screen, const Result& result, std::size_t limit) {
   if (result.links.empty()) return;
   const bool kinds = screen.columns() >= 70, carried = screen.columns() >= 56;
@@ -261,7 +261,7 @@ std::string calls_text(double count) {
   return count < 999'500 ? count_text(count) : three_digits(count / 1e6) + " M";
 }
 
-// Narrow screens do without algorithms, then without sizes, then without calls.
+// Narrow screens show no algorithms; still narrower ones no sizes, then no calls.
 void collectives(Screen& screen, const Result& result, std::size_t limit) {
   if (result.collectives.empty()) return;
   const bool algorithm = screen.columns() >= 70, size = screen.columns() >= 66,
@@ -285,7 +285,7 @@ void collectives(Screen& screen, const Result& result, std::size_t limit) {
                          line.size, line.each, line.bus_bandwidth, line.algorithm));
 }
 
-// Returns whether all of them found room.
+// Returns whether all findings fitted.
 bool finding_lines(Screen& screen, const Result& result, const std::string& result_file) {
   std::size_t shown = 0;
   for (const Finding& each : result.findings) {

@@ -17,7 +17,7 @@ struct Scale {
   std::string_view unit;
 };
 
-// The largest unit that leaves at least 1 after rounding to three digits (999.6 us reads 1.00 ms).
+// The largest unit in which the value is at least 1 after rounding to three digits (999.6 us reads 1.00 ms).
 template <std::size_t N>
 std::string scaled(double value, const std::array<Scale, N>& scales) {
   if (value == 0) return fmt::format("0 {}", scales[0].unit);
@@ -69,7 +69,7 @@ std::string message_text(Bytes bytes) {
   constexpr std::array<Scale, 3> units{{{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
   const auto value = static_cast<double>(bytes.value());
   for (const Scale& scale : units) {
-    // A quarter of the unit is still a size someone chose: 0.25, 62.5 MiB.
+    // Multiples of a quarter of the unit are probably chosen sizes: 0.25, 62.5 MiB.
     const double units_of_it = value / scale.factor;
     if (units_of_it >= 1 && units_of_it < 10'000 && std::fmod(value * 4, scale.factor) == 0) {
       return fmt::format("{} {}", units_of_it, scale.unit);
@@ -92,7 +92,7 @@ std::string percent_text(double share) {
 }
 
 std::string signed_percent_text(double share) {
-  constexpr double kShown = 0.005;  // in percent: two decimals and no more, nor three digits of a trifle
+  constexpr double kShown = 0.005;  // in percent; smaller values would need more than two decimals
   const double percent = share * 100, size = std::abs(percent);
   if (size < kShown) return "0 %";
   return fmt::format("{}{} %", percent > 0 ? "+" : "-",

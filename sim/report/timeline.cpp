@@ -50,7 +50,7 @@ std::vector<Slice> make_slices(const Program& program, const Outcome& outcome) {
     slice.begin = event.begin;
     slice.end = event.end;
     slice.receives = op.kind == OpKind::recv;
-    // A receive's `ready` is the send's begin, which may lie before its own.
+    // A receive's `ready` is the begin of its send, which may precede the receive.
     slice.ready = std::clamp(event.ready, event.begin, event.end);
     slice.waits = slice.ready > slice.begin;
     slices.push_back(slice);
@@ -58,8 +58,8 @@ std::vector<Slice> make_slices(const Program& program, const Outcome& outcome) {
   return slices;
 }
 
-// A send and its receive share a flow. The receive's `ready` is its send's begin, so the pair is known by
-// (receiving class, its slot, that time); several at once pair in order.
+// A send and its receive share a flow. The receive's `ready` is the begin of its send, so (receiving class,
+// its slot, that time) identifies the pair; several pairs with the same key are matched in order.
 void pair_messages(const Program& program, const Outcome& outcome, std::vector<Slice>& slices) {
   std::vector<std::uint32_t> class_of(program.ranks, 0);
   for (std::size_t i = 0; i < outcome.ranks.size(); ++i) {

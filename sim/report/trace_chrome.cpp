@@ -12,7 +12,7 @@ std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump();
 }
 
-// Picoseconds as microseconds, without passing through a double.
+// Converts picoseconds to microseconds without a double.
 std::string stamp(std::int64_t picoseconds) {
   return fmt::format("{}.{:06}", picoseconds / 1000000, picoseconds % 1000000);
 }
@@ -20,7 +20,7 @@ std::string stamp(SimTime time) {
   return stamp(time.time_since_epoch().count());
 }
 
-// Nodes are Chrome's processes, streams of rank classes its threads; links belong to a process of their own.
+// Nodes are Chrome's processes, streams of rank classes their threads; links are in a separate process.
 class ChromeTrace {
  public:
   static constexpr std::uint32_t kLinks = 0x7FFFFFFF;

@@ -124,8 +124,8 @@ void add_counters(PerfettoTrace& trace, const Timeline& timeline, std::uint64_t 
   }
 }
 
-// A receive is often posted before its send begins, and Perfetto drops an arrow that ends before it begins:
-// it ends at a part of the receive of its own, a tick of Perfetto's clock after the send.
+// A receive is often posted before its send begins, and Perfetto drops an arrow that ends before it begins.
+// So the arrow ends at a separate part of the receive, one tick of Perfetto's clock after the send.
 constexpr Duration kTick = Duration(1000);
 }  // namespace
 

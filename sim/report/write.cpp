@@ -27,7 +27,7 @@ std::string_view unpacked_name(std::string_view file) {
   return ends_with(file, kPacked) ? file.substr(0, file.size() - kPacked.size()) : file;
 }
 
-// The same bytes for the same text: gzopen() leaves the header without a time.
+// Equal texts give equal bytes: gzopen() writes a header without a time.
 void write_packed(const std::string& file, std::string_view text) {
   check_place(file);
   std::unique_ptr<gzFile_s, int (*)(gzFile)> stream(gzopen(file.c_str(), "wb"), gzclose);
@@ -68,7 +68,7 @@ std::string write_directory(const std::string& directory, const Result& result, 
   write_file(folder / "links.csv", links_csv(result));
   write_file(folder / "ranks.csv", ranks_csv(result));
   write_file(folder / "collectives.csv", collectives_csv(result));
-  // Neither form of an earlier run stays beside this one's.
+  // Removes both forms of an earlier run's timeline.
   for (const char* const form : {kTimeline, kPackedTimeline}) std::filesystem::remove(folder / form);
   if (timeline != nullptr) {
     const std::string table = timeline_csv(result.name, *timeline);

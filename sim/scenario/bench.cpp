@@ -150,9 +150,7 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
 }
 
 bool is_another(const collective::Overrides& forced, CollectiveKind kind, const collective::Choice& choice) {
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv)
-    return false;  // they have
-                   // neither
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) return false;  // have neither
   return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
          (forced.protocol && *forced.protocol != choice.protocol);
 }

@@ -12,7 +12,7 @@ namespace topsim::study {
 namespace {
 using scenario::Scenario;
 
-// One candidate while it is simulated.
+// A candidate and its usual sample.
 struct Usual {
   scenario::Prepared prepared;
   scenario::Simulated simulated;  // sample 0
@@ -32,7 +32,7 @@ std::optional<Duration> sample_step(const Scenario& scenario, const topology::Ca
   return scenario::step_of(each, catalogue, own, how, progress);
 }
 
-// work(i, progress of that run).
+// Calls work(i, progress of that run) for every run.
 template <class Work>
 void run_all(std::size_t runs, int jobs, executor::Progress* progress, const Work& work) {
   if (progress != nullptr) progress->runs_total += runs;
@@ -65,7 +65,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   scenario::SimulateOptions how;
   how.fold = options.fold;
   how.allow_oom = options.allow_oom;
-  // Sample 0 of everybody first: it is the result proper, and it tells who can vary at all.
+  // Sample 0 of every candidate first: it is the actual result, and shows which candidates can vary.
   std::vector<Usual> usual(scenarios.size());
   for (std::size_t c = 0; c < scenarios.size(); ++c)
     usual[c].prepared = scenario::prepare(scenarios[c], catalogue, how);
@@ -78,7 +78,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
 
   struct Run {
     std::size_t candidate, sample;
-    std::optional<Duration> step = {};  // none: stopped
+    std::optional<Duration> step = {};  // none: the run was stopped
   };
   std::vector<Run> runs;
   std::size_t done = 1;

@@ -34,15 +34,15 @@ void path(std::string& text, const std::string& title, const std::vector<metrics
   }
 }
 
-// What may be behind it: links a little faster than one of NCCL's speeds are used like the slower ones. RCCL
-// is NCCL in this; others are taken to be.
+// A possible reason: links a little faster than one of NCCL's speeds are used like slower ones. RCCL does the
+// same; other libraries are assumed to.
 std::string listed(const std::string& library) {
   const bool known = library == "NCCL" || library == "RCCL";
   return (known ? library + " plans" : "collectives are planned here as NCCL does,") +
          " with speeds from a fixed list: a little more may reach no other of it";
 }
 
-// A link that the step waits for, though a faster one buys nothing.
+// Whether the step waits for the link although a faster one gains nothing.
 bool waits_for(const WhatIf& part, const std::vector<metrics::PathShare>& path) {
   constexpr double kMuch = 0.05;
   double share = 0;
@@ -56,7 +56,7 @@ void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std
   text += fmt::format("\na part {} faster would make the step (simulated again)\n",
                       percent_text(what_ifs.factor - 1));
   for (const WhatIf& each : what_ifs.parts) {
-    // A thousandth is below what anyone would pay for; rounding makes such differences too.
+    // A thousandth is negligible; rounding alone causes such differences.
     const bool none = std::abs(each.gain) < 5e-4;
     const std::string change =
         none ? std::string("no shorter")

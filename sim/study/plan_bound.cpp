@@ -25,7 +25,7 @@ bool ends_with_first_chunk(const workloads::Plan& plan, int stage) {
       workloads::order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.virtual_stages);
   return !order.empty() && order.back().action == workloads::Action::backward && order.back().chunk == 0;
 }
-// A call of tensor or context parallelism: every plan with these passes makes it.
+// Whether it is a call of tensor or context parallelism: every plan with these passes makes it.
 bool within_a_pass(const program::Program& program, const Op& op) {
   if (op.kind != OpKind::collective) return false;
   const CommunicatorId id = program.communicator_slots[op.slot][0];
@@ -43,8 +43,8 @@ PlanBound::PlanBound(const scenario::Scenario& scenario, const topology::Topolog
       nccl_(nccl) {
   communication_counts_ = scenario.topology.placement.kind == topology::PlacementKind::packed &&
                           scenario.workload.plan.rank_order.empty() && !scenario.topology.node.use.empty();
-  // Micro-batches that differ, ranks faster than their model, one process that drives all: no two passes need
-  // be alike. Adapters and inference leave out parts of the passes.
+  // With different micro-batches, ranks faster than their model, or one process that drives all devices,
+  // passes need not be alike. Adapters and inference skip parts of the passes.
   silent_ =
       scenario.workload.trace || scenario.workload.packing.on ||
       (scenario.workload.task != workloads::Task::pretrain &&
@@ -59,7 +59,7 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
   workload.model = workloads::complete_model(workload);
   const workloads::Plan plan =
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
-  // Paired forward and backward passes: neither is contiguous.
+  // With paired forward and backward passes neither is contiguous.
   if (plan.schedule == Schedule::dualpipe || plan.experts.overlap) return {};
   const std::vector<Passes> passes = passes_of(choice, workload, plan);
   if (passes.empty()) return {};
@@ -83,7 +83,7 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
 std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
                                                     const workloads::WorkloadSpec& workload,
                                                     const workloads::Plan& plan) const {
-  // Of schedules, only what they do to weights' gradients matters to a pass.
+  // Of the schedule, only what it does to weight gradients matters for a pass.
   PlanChoice key = choice;
   key.virtual_stages = plan.virtual_stages;
   if (!plan.ends_meet())
@@ -99,7 +99,7 @@ std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
   return passes;
 }
 
-// The second micro-batch's passes are taken: the first may do more (casts of weights, once a step).
+// Uses the second micro-batch's passes: the first may do more (casts of weights, once per step).
 std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec& workload,
                                                   const workloads::Plan& plan) const {
   std::vector<Passes> passes;
@@ -136,7 +136,7 @@ std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec&
   return passes;
 }
 
-// Of a call, when nothing else uses its links; zero outside tensor and context parallelism.
+// The time of a call when nothing else uses its links; zero outside tensor and context parallelism.
 Duration PlanBound::alone(const program::Program& program, const Op& op,
                           std::span<const DeviceId> ranks) const {
   if (!within_a_pass(program, op)) return {};
@@ -153,7 +153,7 @@ Duration PlanBound::alone(const program::Program& program, const Op& op,
   return std::max(Duration{}, activity.latency + from_seconds(sending) - Duration(1));
 }
 
-// What the host spends on the second micro-batch's launches.
+// The host's time for the launches of the second micro-batch.
 Duration PlanBound::issuing(const program::Program& program, const program::RankProgram& stage,
                             std::initializer_list<Phase> phases) {
   Duration sum{};
@@ -164,8 +164,8 @@ Duration PlanBound::issuing(const program::Program& program, const program::Rank
   return sum;
 }
 
-// From the first kernel of the second micro-batch's pass to its last; calls before the first one may have
-// come before the pass.
+// From the first kernel of the second micro-batch's pass to its last; calls before the first kernel may have
+// run before the pass.
 Duration PlanBound::span(const program::Program& program, const program::RankProgram& stage,
                          std::span<const DeviceId> ranks, std::initializer_list<Phase> phases) const {
   std::vector<Duration> end(stage.ops.size()), stream_end(stage.streams.size());

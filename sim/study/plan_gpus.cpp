@@ -14,7 +14,7 @@ void use_accelerators(scenario::Scenario& scenario, const topology::Catalogue& c
   scenario.topology.accelerators.reset();
   const bool recipe = !one.node.use.empty();
   if (recipe) {
-    // A node alone tells how many accelerators it has; its fabric does not matter.
+    // One node shows how many accelerators it has; its fabric does not matter.
     one.nodes = 1;
     one.fabric = {};
     one.scale_up_domain.reset();

@@ -18,7 +18,7 @@ std::string gibibytes_of(double bytes) {
   return fmt::format("{:.1f} GiB", bytes / (1 << 30));
 }
 
-// Bytes that the fullest accelerator needs; none where the plan does not hold together.
+// The bytes that the fullest accelerator needs; none if the plan is invalid.
 std::optional<double> bytes_needed(const PlanJob& job, const PlanChoice& choice, std::uint32_t accelerators) {
   try {
     return workloads::memory_use(with_plan(job.workload, choice), job.accelerator, accelerators)
@@ -43,12 +43,12 @@ std::string counted(const PlanJob& job, std::uint32_t accelerators) {
   return job.grows ? fmt::format("--gpus {}", accelerators) : fmt::format("{} accelerators", accelerators);
 }
 
-// "--gpus 16 would do (tp 8 pp 2 ...)": the fewest, by doubling, on which the plan fits with one dimension
-// larger.
+// "--gpus 16 would do (tp 8 pp 2 ...)": the smallest doubling at which the plan fits with one dimension
+// increased.
 std::string more_accelerators(const PlanJob& job, const PlanChoice& choice) {
   for (std::uint32_t times = 2; times <= kMostTimes; times *= 2) {
     const std::uint32_t accelerators = job.accelerators * times;
-    std::vector<PlanChoice> choices(4, choice);  // the first has more replicas: states are sharded further
+    std::vector<PlanChoice> choices(4, choice);  // the first has more replicas, which shard states further
     choices[1].pp *= static_cast<int>(times);
     choices[2].cp *= static_cast<int>(times);
     choices[3].ep *= static_cast<int>(times);

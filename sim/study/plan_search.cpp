@@ -28,12 +28,12 @@ struct Candidate {
   Fate fate = Fate::open;
   Duration bound{};
   std::optional<Duration> step;  // simulated
-  std::vector<Problem> why_not;  // where it cannot be
-  report::Result first;          // that simulation, of the best so far
+  std::vector<Problem> why_not;  // the reasons if it cannot be simulated
+  report::Result first;          // the result of that simulation, kept for the best so far
 };
 
-// Simulations between two looks at what is left to do. A constant: the outcome must not depend on the
-// threads.
+// Simulations per batch, between two decisions on what to simulate next. A constant, so that the outcome does
+// not depend on the number of threads.
 constexpr std::size_t kBatch = 8;
 
 class Search {
@@ -85,7 +85,8 @@ class Search {
   }
 
  private:
-  // The fluid model judges, whatever the scenario's own: packets take hours, and the bound is the fluid's.
+  // The search uses the flow model, whatever the scenario uses: packets take hours, and the bound holds for
+  // the flow model.
   static Scenario prepared_scenario(const Scenario& given) {
     if (given.workload.trace)
       throw ConfigError("a trace has no plan to choose", "plan needs workload.model, not workload.trace");
@@ -108,8 +109,8 @@ class Search {
     }
   }
 
-  // Plans are compared at the same work: a number of accumulation steps means the batch it makes of the
-  // scenario's own plan.
+  // Plans are compared at the same work: a given number of accumulation steps stands for the batch that it
+  // makes in the scenario's own plan.
   void fix_global_batch() {
     workloads::PlanSpec& plan = scenario_.workload.plan;
     if (plan.global_batch) return;
@@ -132,7 +133,7 @@ class Search {
     parallel::in_order(count, options_.jobs, work, [&] { return progress_.stop.load(); });
   }
 
-  // What is sharded further costs time: only where the plan does not fit without.
+  // More sharding costs time, so it is used only if the plan does not fit without.
   void judge(Candidate& candidate, const PlanBound& bound) const {
     const bool kept = std::find(options_.space.keep.begin(), options_.space.keep.end(), "zero") !=
                       options_.space.keep.end();
@@ -146,7 +147,7 @@ class Search {
         if (!use.fits()) continue;
         candidate.bound = bound(candidate.choice);
       } catch (const ConfigError& error) {
-        if (candidate.fate == Fate::too_large) return;  // a stage that the framework lacks is not why
+        if (candidate.fate == Fate::too_large) return;  // the framework lacks that ZeRO stage
         candidate.fate = Fate::impossible;
         candidate.why_not = error.problems();
       }
@@ -160,7 +161,7 @@ class Search {
     return changed;
   }
 
-  // One step from a standing start; none when the plan turns out not to run, or the search was stopped.
+  // One step without warm-up; none if the plan turns out not to run, or the search was stopped.
   void take_first_step(Candidate& candidate) const {
     Scenario changed = with(candidate.choice);
     changed.run.warmup = 0;
@@ -181,8 +182,8 @@ class Search {
     return scenario::simulate(changed, catalogue_, how, &progress).result;
   }
 
-  // Simulates in the order of the bounds until the next bound is above the last of the best. Returns them,
-  // best first.
+  // Simulates in the order of the bounds until the next bound is above the worst of the best plans. Returns
+  // the best plans, best first.
   std::vector<std::size_t> simulate_in_order(std::vector<Candidate>& candidates,
                                              const std::vector<std::size_t>& order, PlanReport& report) {
     std::vector<std::size_t> best;
@@ -215,7 +216,7 @@ class Search {
     return best;
   }
 
-  // What the best do in the scenario's own steps: the figures of `topsim run`.
+  // Simulates the best plans with the scenario's own steps: the figures of `topsim run`.
   void finish(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& best,
               const PlanBound& bound, PlanReport& report) {
     report.rows.resize(best.size());
@@ -255,7 +256,7 @@ class Search {
     report.network = network_;
   }
 
-  // What was found before the search was stopped: the best by the steps they were compared by.
+  // What was found before the search was stopped: the best plans with the steps by which they were compared.
   void keep_first_steps(std::vector<Candidate>& candidates, const std::vector<std::size_t>& best,
                         PlanReport& report) const {
     report.rows.clear();
@@ -271,7 +272,7 @@ class Search {
     return {choice, dp, first_step, bound, std::move(result)};
   }
 
-  // What is wrong with every plan is wrong with the scenario.
+  // A problem that all plans share is a problem of the scenario.
   void refuse_what_all_share(const std::vector<Candidate>& candidates) const {
     if (candidates.empty()) return;
     std::vector<Problem> shared = candidates.front().why_not;
@@ -300,7 +301,7 @@ class Search {
     throw ConfigError(counts + "; the nearest " + nearest.what, nearest.help);
   }
 
-  std::string network_;  // the scenario's own; flow searches
+  std::string network_;  // the scenario's own; the search uses flow
   Scenario scenario_;
   const topology::Catalogue& catalogue_;
   const PlanOptions& options_;

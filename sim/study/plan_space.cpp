@@ -15,13 +15,13 @@ namespace {
 using workloads::RecomputeKind;
 using workloads::Schedule;
 
-// Bounds the search: a context rank's share of the longest sequences of Llama 3, 131,072 tokens on 16 (arXiv
-// 2407.21783, table 4), and once more its half.
+// Bounds the search: half of a context rank's share of the longest sequences of Llama 3, 131,072 tokens on 16
+// (arXiv 2407.21783, table 4).
 constexpr int kTokensPerContextRank = 4096;
-// Of 832 published runs whose micro-batch is stated 98 % have no more (configs/validation).
+// 98 % of 832 published runs whose micro-batch is stated have no more (configs/validation).
 constexpr int kMostMicroBatch = 16;
 
-// Those that a search tries; DualPipe wants its own plan of stages.
+// The schedules that a search tries; DualPipe needs a plan of stages of its own.
 constexpr std::array kSchedules = {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
                                    Schedule::zb_h1, Schedule::zb_1p,       Schedule::zb_2p,
                                    Schedule::zb_v};
@@ -40,13 +40,14 @@ std::vector<int> powers_of_two(int most) {
   return result;
 }
 
-// Whether accelerators / (a x b x ...) is whole. No product: three factors of 2^14 need not fit an int.
+// Whether accelerators / (a x b x ...) is a whole number. No product: three factors of 2^14 may overflow an
+// int.
 bool divide(int accelerators, std::initializer_list<int> factors) {
   return std::all_of(factors.begin(), factors.end(),
                      [&](int factor) { return accelerators % factor == 0 && (accelerators /= factor) > 0; });
 }
 
-// Accelerators that share the first one's scale-up domain (NVLink); those of its node where it has none.
+// The number of accelerators in the first one's scale-up domain (NVLink), or in its node if it has none.
 int domain_size(const topology::Topology& topology) {
   const topology::Router router(topology, 0);
   const auto accelerators = topology.accelerators();
@@ -57,7 +58,7 @@ int domain_size(const topology::Topology& topology) {
   return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(), same));
 }
 
-// Choices that differ in more and more: the first that was varied changes slowest.
+// A grid of choices that grows by one dimension at a time; the first one varied changes slowest.
 class Grid {
  public:
   explicit Grid(const PlanChoice& own) : choices_{own} {}
@@ -65,7 +66,7 @@ class Grid {
     vary_by([&](const PlanChoice&) { return values; },
             [&](PlanChoice& choice, int value) { choice.*member = value; });
   }
-  // values_of(choice) may follow from what was varied before; take(choice, value) sets one.
+  // values_of(choice) may depend on what was varied before; take(choice, value) sets one.
   template <class ValuesOf, class Take>
   void vary_by(const ValuesOf& values_of, const Take& take) {
     std::vector<PlanChoice> varied;
@@ -133,7 +134,7 @@ workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload, const
   plan.micro_batch = choice.micro_batch;
   plan.schedule = choice.schedule;
   plan.zero = choice.zero;
-  // Modules are of the selective recompute that the user wrote.
+  // Recompute modules belong to the selective recompute of the scenario.
   const auto own = workloads::recompute_meant(plan, workloads::framework(workload.framework));
   if (choice.recompute != RecomputeKind::selective && choice.recompute != own.kind)
     plan.recompute_modules.clear();
@@ -143,10 +144,10 @@ workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload, const
   const auto family = workloads::framework(workload.framework).family;
   if (family == workloads::FrameworkFamily::deepspeed && choice.pp > 1 && workload.plan.pp == 1)
     plan.bucket_size.reset();
-  // Layers by stage fit one pipeline only.
+  // Layers by stage fit only one number of stages.
   if (choice.pp != workload.plan.pp || choice.virtual_stages != workload.plan.virtual_stages)
     plan.stage_layers.clear();
-  // The same global batch, whatever the replicas.
+  // The global batch stays the same for any number of replicas.
   return result;
 }
 
@@ -179,7 +180,7 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
                 {RecomputeKind::none, {}}, {RecomputeKind::selective, {}}, {RecomputeKind::full, {}}};
   const std::vector<Schedule> schedules = kept("schedule") ? std::vector{own.schedule} : space.schedules;
 
-  // One stage has no schedule to choose.
+  // With one stage there is no choice of schedules.
   const std::vector<Schedule> of_one_stage =
       kept("schedule") ? schedules : std::vector{Schedule::one_f_one_b};
   const auto chunks_of = [&](Schedule schedule, int stages) -> std::vector<int> {
@@ -202,7 +203,7 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   grid.vary(cps, &PlanChoice::cp);
   grid.keep([&](const PlanChoice& c) { return divide(accelerators, {c.tp, c.pp, c.cp}); });
   grid.vary(eps, &PlanChoice::ep);
-  // Experts are divided over ep x etp of a stage's ranks; etp is tp where it is left out.
+  // Experts are divided over ep x etp of a stage's ranks; etp defaults to tp.
   grid.keep([&](const PlanChoice& c) {
     return divide(accelerators / c.pp, {c.ep, workload.plan.etp.value_or(c.tp)});
   });

@@ -95,14 +95,14 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const Duration lost = row.result.step - best.result.step;
   std::string text;
-  // Until the parts named make up the difference; a tenth of it is not worth a word.
+  // Names parts until they add up to the difference; parts below a tenth of it are not named.
   Duration named{};
   for (const auto& [time, reason] : parts) {
     if (time <= Duration{} || time * 10 < lost || named >= lost) break;
     text += fmt::format("{}+{} {}", text.empty() ? "" : ", ", report::duration_text(time), reason);
     named += time;
   }
-  // What it gains elsewhere, where that cancels most of what was named.
+  // Gains elsewhere are named if they cancel most of the losses named.
   for (auto gain = parts.rbegin(); gain != parts.rend() && named > 2 * lost; ++gain) {
     if (gain->first >= Duration{} || -gain->first * 10 < named) break;
     text += fmt::format(", -{} {}", report::duration_text(-gain->first), gain->second);
@@ -130,7 +130,7 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
                                                "schedule", "zero", "step", "MFU", "idle", "memory"}};
   for (std::size_t i = 0; i < report.rows.size(); ++i) lines.push_back(cells_of(report.rows[i], i + 1));
   if (report.own) lines.push_back(cells_of(*report.own, 0));
-  // Dimensions that nobody uses only take room.
+  // Dimensions that no plan uses are left out.
   std::vector<bool> shown(lines.front().size(), true);
   for (const std::size_t column : {std::size_t{4}, std::size_t{5}}) {
     shown[column] =

@@ -26,7 +26,7 @@ std::string content(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// One sentence without the places of a file: the same wherever the sweep runs.
+// One sentence without a place in a file, so that it is the same wherever the sweep runs.
 std::string sentence(const ConfigError& error) {
   const Problem& problem = error.problems().front();
   std::string text = problem.message;
@@ -94,7 +94,7 @@ std::string inputs_digest(std::span<const std::string> config_directories) {
   return digest.text();
 }
 
-// A mistake in a path is one, however many values it has.
+// A mistake in a path is reported once for all its values.
 void check_values(const SweepSpace& space, const SweepBase& base) {
   std::vector<Problem> mistakes;
   const auto add = [&](Problem problem) {
@@ -132,7 +132,7 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
   try {
     if (!base.read({}).workload.plan.dp) return false;
   } catch (const ConfigError&) {
-    return false;  // the points will say what is wrong
+    return false;  // the points will report what is wrong
   }
   base.read = [given = base.read](std::span<const std::string> assignments) {
     std::vector<std::string> all{"workload.plan.dp=null"};
@@ -156,7 +156,7 @@ std::string sweep_identity(const SweepSpace& space, const SweepBase& base) {
   for (const auto& point : space.points) {
     for (const std::string& value : point) digest.add(value);
   }
-  // The first point's scenario stands for all: they differ in the values above only.
+  // The first point's scenario represents all: they differ only in the values above.
   if (!space.points.empty()) digest.add(point_key(base, space.assignments(0)));
   return digest.text();
 }
@@ -188,7 +188,7 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
     row.message = sentence(error);
     if (row.key.empty()) row.key = key_of_unreadable(base, assignments, row.message);
   } catch (const std::bad_alloc&) {
-    throw;  // the machine's state, nothing to remember
+    throw;  // out of memory is not a property of the point: not stored
   } catch (const std::exception& error) {
     row.message = std::string("internal error: ") + error.what();
   }

@@ -38,8 +38,8 @@ std::vector<std::size_t> pareto(std::span<const SweepRow> rows, std::span<const 
     for (const std::size_t figure : used) values.push_back(loss(rows[row], figure));
     return values;
   };
-  // In lexicographic order a row can only be beaten by one before it, and it is enough to ask those that
-  // nobody beats.
+  // In lexicographic order a row can only be dominated by an earlier one, and it is enough to compare it with
+  // those on the front so far.
   std::vector<std::pair<std::vector<double>, std::size_t>> candidates;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].ok && !used.empty()) candidates.emplace_back(losses(i), i);
@@ -72,8 +72,8 @@ std::size_t usual_figure(std::span<const SweepRow> rows) {
 std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows) {
   std::vector<std::size_t> figures{usual_figure(rows), sweep_figure("usd_per_hour"),
                                    sweep_figure("accelerators")};
-  // Bytes that nobody lacks are no merit: nearly every point would have fewer than another.
-  constexpr double kRoomy = 0.92;  // as the finding "memory is nearly full"
+  // Free memory is no merit if there is enough: nearly every point would use less than some other.
+  constexpr double kRoomy = 0.92;  // as in the finding "memory is nearly full"
   const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_capacity_bytes");
   const bool scarce = std::any_of(rows.begin(), rows.end(), [&](const SweepRow& row) {
     return !row.ok || !has(row, used) || !has(row, there) ||

@@ -41,7 +41,7 @@ struct Column {
   Value (*value)(const Result& result, const CostModel& cost);
 };
 
-// The idle reasons are added to these by their names.
+// The idle reasons follow these, under their own names.
 std::span<const Column> columns() {
   static const Column list[] = {
       {{"step_seconds", "step time", false, seconds_text},
@@ -113,7 +113,7 @@ std::span<const SweepFigure> sweep_figures() {
 
 std::size_t sweep_figure(const std::string& name) {
   const auto figures = sweep_figures();
-  // The words of --fail-if mean the same here.
+  // Names from --fail-if are accepted too.
   const std::string wanted = name == "step_time" ? "step_seconds"
                              : name == "idle"    ? "idle_fraction"
                              : name == "memory"  ? "memory_bytes"

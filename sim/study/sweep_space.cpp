@@ -43,7 +43,7 @@ std::vector<std::string> split_values(std::string_view text) {
   return values;
 }
 
-// One line of CSV; a quoted cell may hold commas and doubled quotes.
+// Splits a line of CSV; quoted cells may contain commas and doubled quotes.
 std::vector<std::string> split_cells(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -68,7 +68,7 @@ SweepSpace points_of_csv(const std::string& file, std::istream& stream) {
   for (std::string line; std::getline(stream, line);) {
     ++number;
     if (number == 1 && line.starts_with("\xef\xbb\xbf"))
-      line.erase(0, 3);  // spreadsheets begin with a byte order mark
+      line.erase(0, 3);  // spreadsheets write a byte order mark
     if (line.empty() || line == "\r") continue;
     std::vector<std::string> cells = split_cells(line);
     if (space.paths.empty()) {

@@ -58,10 +58,10 @@ struct SweepStore::Impl {
 
   void open(const std::string& file, const std::string& identity) {
     refuse_foreign(file);
-    // A write-ahead log needs no wait for the disk at every row to survive the death of the process.
+    // With a write-ahead log, rows survive the death of the process without a wait for the disk at every row.
     database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     database.run("BEGIN IMMEDIATE");
-    refuse_foreign(file);  // nobody made it another thing in between
+    refuse_foreign(file);  // again, in case another process changed the file in between
     database.run("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
     database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, status TEXT, message TEXT" +
                  figure_columns(" REAL") + ") WITHOUT ROWID");
@@ -104,7 +104,7 @@ struct SweepStore::Impl {
   SweepSpace space;
   Database database;
   std::unique_ptr<Statement> add_point, add_run;
-  std::set<std::string> known;  // stored, or claimed
+  std::set<std::string> known;  // stored, or being computed
   std::set<std::pair<std::int64_t, std::string>> noted;
   std::size_t stored_before = 0;
   mutable std::mutex mutex;

@@ -19,13 +19,13 @@ namespace {
 using report::pad_left;
 using report::width;
 
-// The table's columns, with headings that leave room for the paths on 80 columns.
+// The table's columns, with headings short enough for 80 columns with the paths.
 constexpr std::pair<const char*, const char*> kShown[] = {
     {"step_seconds", "step time"}, {"tokens_per_second", "tokens/s"},        {"mfu", "MFU"},
     {"idle_fraction", "idle"},     {"usd_per_million_tokens", "per Mtoken"}, {"memory_bytes", "memory"}};
 constexpr std::size_t kMessages = 8;
 
-// "tp" for workload.plan.tp where no other path ends in it.
+// "tp" for workload.plan.tp if no other path ends in it.
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
   std::vector<std::string> names;
@@ -36,7 +36,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   return names;
 }
 
-// Columns to the right, as wide as their widest cell; columns that do not fit are left out.
+// Right-aligned columns, as wide as their widest cell; columns that do not fit are left out.
 std::string aligned(const std::vector<std::vector<std::string>>& lines, std::size_t columns) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const auto& line : lines) {
@@ -65,7 +65,7 @@ std::string settings_of(const SweepReport& report, const SweepRow& row,
   return text;
 }
 
-// Why points were not simulated, or what those that were warn of; those that say the same are one.
+// Why points were not simulated, or the warnings of those that were; equal messages are shown once.
 std::string messages(const SweepReport& report, bool of_simulated, const std::vector<std::string>& names,
                      std::size_t columns) {
   std::map<std::string, std::vector<const SweepRow*>> by_message;
@@ -108,7 +108,7 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
 
   std::vector<std::pair<std::size_t, std::string>> shown;
   for (const auto& [name, heading] : kShown) shown.emplace_back(sweep_figure(name), heading);
-  // What rows are ranked by stands first: it is the last to be left out of a narrow table.
+  // The column by which rows are ranked comes first, so a narrow table keeps it longest.
   const auto ranks =
       std::find_if(shown.begin(), shown.end(), [&](const auto& each) { return each.first == report.by; });
   if (ranks == shown.end())
@@ -131,7 +131,7 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     lines[0].emplace_back("");
     lines[0].insert(lines[0].end(), names.begin(), names.end());
     for (const auto& each : shown) lines[0].push_back(each.second);
-    // Settings may be whole objects: they leave room for two figures.
+    // Settings may be whole objects; they are clipped so that two figures fit.
     constexpr std::size_t kLeastSetting = 8, kFigures = 34;
     const std::size_t setting = std::max(
         kLeastSetting, (columns - std::min(columns, kFigures)) / std::max<std::size_t>(1, names.size()));
@@ -200,7 +200,7 @@ std::string sweep_csv(const SweepReport& report) {
     text += std::string(row.ok ? ",ok," : ",failed,") + report::csv_field(row.message);
     for (std::size_t f = 0; f < sweep_figures().size(); ++f) {
       text += ',';
-      // nlohmann's decimals are the shortest that read back the same, as in JSON.
+      // nlohmann writes the shortest decimals that read back the same, as in JSON.
       if (row.ok && row.figures[f]) text += nlohmann::json(*row.figures[f]).dump();
     }
     text += '\n';

@@ -56,7 +56,7 @@ KernelRange kernel_range(const Scenario& scenario, const topology::Topology& top
   return {{apart.fastest, 1, apart.slowest}, entry.id};
 }
 
-// Whether a hash could have sent this run's traffic another way: it crossed more than one tier. Under one
+// Whether other hashes could route this run's traffic differently: it crossed more than one tier. Under one
 // leaf there is one path.
 bool hashes_paths(const topology::Topology& topology, const report::Result& result) {
   if (topology.routing != topology::Routing::ecmp) return false;
@@ -80,7 +80,7 @@ Chances chances_of(const Scenario& scenario, const topology::Topology& topology,
   const bool random = scenario.topology.placement.kind == topology::PlacementKind::random;
   if (scenario.network.model == "packet") return {false, false, true, random};
   const bool hashes = hashes_paths(topology, usual.result);
-  // Flows that do not meet under this seed may under another.
+  // Flows that do not meet with this seed may meet with another.
   const bool calibrated =
       scenario.network.model == "flow" && scenario.network.contention == scenario::ContentionForm::calibrated;
   return {hashes, usual.flows_met || (calibrated && (hashes || random)), false, random};
@@ -123,7 +123,7 @@ scenario::Prepared drawn(const Ranges& ranges, std::size_t sample, const scenari
   for (program::RankProgram& ranks : own.program.classes) {
     for (program::Op& op : ranks.ops) {
       if (op.kind != program::OpKind::compute) continue;
-      // Memory-bound time does not follow the rate of matrix products.
+      // Memory-bound time does not depend on the rate of matrix products.
       const double moved =
           static_cast<double>(op.memory_bound) + factor * (1 - static_cast<double>(op.memory_bound));
       op.duration = from_seconds(seconds(op.duration) * moved);

@@ -26,7 +26,7 @@ Duration divided(Duration time, double factor) {
   return from_seconds(seconds(time) / factor);
 }
 
-// One part made faster: what it does to the machine, to the work, or to both.
+// One part made faster: the change to the machine, to the program, or to both.
 struct Part {
   std::string name;
   std::function<Topology(const Topology&)> machine;
@@ -34,13 +34,13 @@ struct Part {
   std::vector<std::string> planned_links = {};
 };
 
-// NCCL's search knows the links of a node and what its NICs are plugged into.
+// NCCL's search knows the links within a node and those of its NICs.
 bool plans_with(const Topology& topology, const Link& link) {
   const auto is_nic = [&](DeviceId id) { return topology.device(id).kind == DeviceKind::nic; };
   return link.kind == LinkKind::nvlink || link.kind == LinkKind::pcie || is_nic(link.from) || is_nic(link.to);
 }
 
-// The role of a link in words; the same words are the same part.
+// The role of a link in words; links with the same words are the same part.
 std::string role_of(const Topology& topology, const Link& link) {
   constexpr std::string_view kTiers[] = {"NIC", "leaf", "spine", "core"};
   const auto end = [&](DeviceId id) -> std::size_t {
@@ -140,7 +140,8 @@ std::string choice_text(const collective::Choice& choice) {
                      report::plural(choice.channels, "channel"));
 }
 
-// The collective that takes longest of those for which the library chose otherwise, and how many there are.
+// Among the collectives for which the library chose differently, the one that takes longest, and how many
+// there are.
 std::string other_choices(const std::vector<executor::CollectiveRecord>& usual,
                           const std::vector<executor::CollectiveRecord>& faster, const std::string& library) {
   using Call = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t>;
@@ -169,7 +170,7 @@ std::string other_choices(const std::vector<executor::CollectiveRecord>& usual,
 WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                        double factor, executor::Progress* progress) {
   scenario::SimulateOptions how;
-  how.allow_oom = true;  // whoever asks about a result has decided that already
+  how.allow_oom = true;  // the result exists, so this was decided before
   const scenario::Prepared prepared = scenario::prepare(scenario, catalogue, how);
   const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
   std::vector<Step> steps(parts.size() + 1);

@@ -15,7 +15,7 @@ std::int64_t rounded(double value, double scale) {
   return std::llround(value * scale);
 }
 
-// The links of the drawing whose use over time is kept, because a reader may choose them.
+// Links of the drawing that a reader may choose, whose use over time is therefore kept.
 std::vector<std::uint32_t> links_of(const Picture* picture) {
   std::vector<std::uint32_t> links;
   if (picture == nullptr) return links;
@@ -25,7 +25,7 @@ std::vector<std::uint32_t> links_of(const Picture* picture) {
   return links;
 }
 
-// Four integers a cell keep the text short: begin (nanoseconds after that of the cell before), length
+// Four integers per cell keep the text short: begin (nanoseconds after the begin of the cell before), length
 // (nanoseconds), state, share (1/1000).
 json track_json(const StepView::Track& track) {
   json cells = json::array();

@@ -25,7 +25,8 @@ std::string base64(const std::vector<unsigned char>& bytes) {
   return text;
 }
 
-// A run's data packs to a tenth or less, and nothing in base64 looks like the end of a script element.
+// Compresses and encodes in base64: a run's data shrinks to a tenth or less, and base64 never contains the
+// end tag of a script element.
 std::string packed(std::string_view text) {
   uLongf size = compressBound(text.size());
   std::vector<unsigned char> bytes(size);
@@ -76,7 +77,7 @@ void check_page(const std::string& file) {
 std::string make_page(const Page& page) {
   require_page();
   std::string text(page_text());
-  // From the end to the beginning: what was filled in is never searched.
+  // From the end to the beginning, so that text already filled in is never searched.
   fill(text, "@TOPSIM_EXTRA@", packed(page.extra));
   fill(text, "@TOPSIM_RESULT@", packed(page.result));
   fill(text, "@TOPSIM_TITLE@", escaped("topsim: " + page.title));

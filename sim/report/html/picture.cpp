@@ -35,7 +35,7 @@ std::vector<Load> loads_of(const Topology& topology, const executor::Outcome& ou
   return loads;
 }
 
-// Numbers keys in the order they are first met, so that classes come out in device order.
+// Numbers keys in the order of their first occurrence, so that classes are in device order.
 class Classes {
  public:
   std::uint32_t of(Key key) {
@@ -52,7 +52,7 @@ struct Folding {
   std::size_t devices = 0;
 };
 
-// Devices are alike when kind, model, links and their utilisation, in steps of 1 / resolution, are.
+// Devices are alike if their kind, model, links and utilisation, in steps of 1 / resolution, are equal.
 Folding fold(const Topology& topology, const std::vector<Load>& loads,
              const std::vector<std::int32_t>& rank_class, std::uint32_t resolution) {
   const auto devices = topology.devices();
@@ -136,7 +136,7 @@ void add_links(Picture& picture, const Topology& topology, const Folding& foldin
     PictureLink& line = picture.links[at->second];
     ++line.count;
     line.bytes += loads[i].bytes;
-    line.utilization += loads[i].utilization;  // a sum until all are in
+    line.utilization += loads[i].utilization;  // a sum until all links are added
     if (line.series < 0 || loads[i].utilization > line.most) line.series = loads[i].link_class;
     line.most = std::max(line.most, loads[i].utilization);
     line.peak = std::max(line.peak, loads[i].peak);

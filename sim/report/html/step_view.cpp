@@ -26,7 +26,7 @@ Window last_step(const Timeline& timeline, Duration step) {
   return {std::max(SimTime{}, end - step), end};
 }
 
-// Everything between is in time order and does not overlap; neighbours in one state become one.
+// Sorts cells by time and joins neighbours of the same state. REQUIRES: no overlaps.
 Cells in_order(Cells cells) {
   std::stable_sort(cells.begin(), cells.end(),
                    [](const auto& a, const auto& b) { return a.begin < b.begin; });
@@ -42,7 +42,7 @@ Cells in_order(Cells cells) {
   return joined;
 }
 
-// Runs of cells shorter than `grain` become one cell of at least `grain`, as shares.
+// Runs of cells shorter than `grain` become one cell of at least `grain` with a share for each state.
 Cells merge(const Cells& cells, std::int64_t grain, std::size_t states) {
   Cells merged;
   std::vector<std::int64_t> held(states, 0);
@@ -82,7 +82,7 @@ std::vector<Cells> cells_of_lanes(const Timeline& timeline, const Window& window
   };
   std::map<std::string_view, std::size_t> phases;
   for (const Slice& slice : timeline.slices) {
-    if (slice.stream != 0) continue;  // the compute stream
+    if (slice.stream != 0) continue;  // only the compute stream
     const auto [at, fresh] = phases.try_emplace(slice.phase, phases.size());
     if (fresh) view.states.emplace_back(slice.phase);
     add(slice.lane, slice.begin, slice.end, at->second);
@@ -115,7 +115,7 @@ void add_tracks(StepView& view, std::vector<Cells> lanes) {
   }
 }
 
-// Samples hold until the next of their link; a bin is their mean over its length.
+// A sample holds until the next one of its link; a bin is the mean over its length.
 void add_rows(StepView& view, const Timeline& timeline, const Window& window,
               const std::vector<std::uint32_t>& wanted) {
   if (timeline.samples.empty() || view.length <= 0) return;
