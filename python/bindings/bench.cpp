@@ -8,7 +8,8 @@
 namespace topsim::python {
 namespace {
 
-// (bench JSON, nccl-tests' table). `scenario` is a copy: algorithm, protocol and channels are forced in it.
+// Returns (bench JSON, nccl-tests' table). `scenario` is a copy, in which algorithm, protocol and channels
+// are forced.
 py::tuple bench(const std::string& collective, scenario::Scenario scenario, const std::string& first,
                 const std::string& last, double factor, const std::string& algorithm,
                 const std::string& protocol, int channels) {

@@ -20,7 +20,7 @@ std::vector<std::string> devices(const Timeline& timeline) {
   return names;
 }
 
-// Numbers each distinct word, in the order of their first use.
+// Numbers distinct words in the order of their first use.
 class Words {
  public:
   std::uint32_t operator()(std::string_view word) {

@@ -13,8 +13,8 @@ namespace topsim::python {
 namespace {
 using report::Candidate;
 
-// (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of materials of
-// each)
+// Returns (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of
+// materials of each).
 py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
   const report::Comparison comparison = report::compare(candidates);
   const report::ComparePage page = report::compare_page(comparison, candidates);
@@ -24,7 +24,7 @@ py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
                         page.bills);
 }
 
-// Results as they are, once each; costs from the scenarios they echo.
+// Compares results without simulating; costs are computed from the scenarios that they contain.
 py::tuple compare_results(const std::vector<std::string>& results,
                           const std::vector<scenario::Scenario>& scenarios, bool cost, bool all_rows) {
   std::vector<Candidate> candidates;

@@ -17,7 +17,7 @@ py::dict to_dict(const Problem& problem) {
   return dict;
 }
 
-// Here changes are keywords and dicts, not options of a command.
+// In Python, changes are keywords and dicts, not options of a command.
 std::vector<Problem> in_python(std::vector<Problem> problems) {
   constexpr std::string_view kOption = "--set";
   for (Problem& problem : problems) {

@@ -8,7 +8,8 @@
 namespace topsim::python {
 namespace {
 
-// (plan JSON, table, the scenario with the best plan as JSON); `scenario` is a copy: `gpus` changes it.
+// Returns (plan JSON, table, the scenario with the best plan as JSON). `scenario` is a copy, which `gpus`
+// changes.
 std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenario, int gpus, std::size_t top,
                                                        const std::vector<std::string>& keep,
                                                        const std::vector<std::string>& schedules, int jobs,

@@ -19,13 +19,13 @@
 namespace topsim::python {
 namespace {
 
-// What a run keeps on request: what happened when, and the drawing of the cluster.
+// What a run keeps on request: its timeline, and the drawing of the cluster.
 struct Kept {
   report::Timeline timeline;
   report::Picture picture;
 };
 
-// (result.json, run.json, Timeline or None)
+// Returns (result.json, run.json, Timeline or None).
 py::tuple run(const scenario::Scenario& scenario, bool fold, bool timeline, bool allow_oom,
               const py::object& on_progress) {
   struct Finished {
@@ -75,7 +75,7 @@ std::string html(const Kept& kept, const std::string& result) {
   return report::to_html(report::result_from_json(result, "result"), &kept.timeline, &kept.picture);
 }
 
-// (explain JSON, text); `factor` 0: nothing is simulated again.
+// Returns (explain JSON, text). `factor` 0: without further simulations.
 py::tuple explain(const scenario::Scenario& scenario, const std::string& result, double factor,
                   const py::object& on_progress) {
   const report::Result read = report::result_from_json(result, "result");

@@ -8,7 +8,7 @@ namespace {
 using scenario::Scenario;
 using Assignments = std::vector<std::string>;
 
-// What a scenario lacks beside its topology, the call that needs it says.
+// If a scenario has only a topology, the call that needs more reports what is missing.
 Scenario read(const std::string& path, const Assignments& assignments) {
   const py::gil_scoped_release release;
   return scenario::read_cluster(path, assignments, shipped_library());

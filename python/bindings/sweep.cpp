@@ -19,7 +19,7 @@ using scenario::Scenario;
 using study::SweepRow;
 using Assignments = std::vector<std::string>;
 
-// Where the scenario comes from: a file, or text (then `directory` is where its files are looked for).
+// Where the scenario comes from: a file, or text (then its files are looked up in `directory`).
 struct Source {
   std::string path, text, name, directory;
   Assignments assignments;
@@ -61,7 +61,7 @@ class Sweep {
     interruptible(progress.stop, tick, [&] { study::run_sweep(space_, base_, *store_, jobs, progress); });
   }
 
-  // Points whose run is nowhere yet; from now on they are the caller's to do.
+  // Points that are not stored yet; from now on the caller must run them.
   std::vector<std::size_t> missing() {
     const py::gil_scoped_release release;
     std::vector<std::size_t> points;
@@ -92,7 +92,7 @@ class Sweep {
     store_->add(row);
   }
 
-  // (JSON, CSV, table); empty words mean the usual ones.
+  // Returns (JSON, CSV, table); empty words stand for the defaults.
   [[nodiscard]] std::tuple<std::string, std::string, std::string> texts(
       const std::string& best, const std::vector<std::string>& pareto) const {
     const py::gil_scoped_release release;

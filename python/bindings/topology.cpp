@@ -29,7 +29,7 @@ Topology of_scenario(const scenario::Scenario& scenario) {
   return scenario::build_topology(scenario, shipped_catalogue());
 }
 
-// What to_json() wrote.
+// Reads what to_json() wrote.
 Topology parse_topology(const std::string& text) {
   const py::gil_scoped_release release;
   const config::Document document = config::Document::parse(text, "topology");

@@ -14,7 +14,7 @@
 
 namespace topsim {
 #ifdef __GLIBC__
-constexpr int kPad = 1 << 20;  // that the heap grows by at least
+constexpr int kPad = 1 << 20;  // the least amount by which the heap grows
 #endif
 
 void keep_freed_memory() {
@@ -25,22 +25,19 @@ void keep_freed_memory() {
 #endif
 }
 
-// glibc's malloc asks for huge pages by itself only where an environment variable says so
-// (glibc.malloc.hugetlb).
+// glibc's malloc requests huge pages itself only if an environment variable says so (glibc.malloc.hugetlb).
 void put_heap_on_huge_pages([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
   constexpr std::size_t kPage = 2U << 20, kBlock = 16U << 20, kMost = std::numeric_limits<int>::max() / 2;
-  // What is larger than a block is mapped by itself unless this says otherwise, and what is free at the top
-  // of the heap is given back.
+  // By default malloc maps larger blocks separately, and returns free memory at the top of the heap.
   if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 ||
       mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max()) == 0)
     return;
   const auto top = [] { return reinterpret_cast<std::uintptr_t>(sbrk(0)); };
-  // The heap grows once and in one piece, ahead of use: pieces that it grows by later would have to ask
-  // again.
+  // The heap grows once, in one piece, ahead of use: later growth would need another request for huge pages.
   mallopt(M_TOP_PAD, static_cast<int>(std::min(bytes, kMost)));
   const std::uintptr_t before = top();
-  std::array<void*, 8> blocks{};  // fill what is free below
+  std::array<void*, 8> blocks{};  // use up the free space below the top
   for (void*& block : blocks)
     if (top() == before) block = std::malloc(kBlock);
   mallopt(M_TOP_PAD, kPad);

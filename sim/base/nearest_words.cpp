@@ -20,7 +20,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// 1 the same, 0.5 one begins the other.
+// 1 for equal words, 0.5 if one is a prefix of the other.
 double likeness(std::string_view a, std::string_view b) {
   if (a == b) return 1;
   return std::min(a.size(), b.size()) >= 2 && (a.starts_with(b) || b.starts_with(a)) ? 0.5 : 0;

@@ -16,8 +16,8 @@
 namespace topsim::parallel {
 namespace {
 
-// Tells the sanitizer what libtbb cannot: what was written before the loop is seen by every body, and what
-// bodies wrote is seen after it.
+// Tells the thread sanitizer what libtbb cannot: every body sees what was written before the loop, and after
+// the loop everything that bodies wrote is visible.
 class Loop {
  public:
 #ifdef TOPSIM_THREAD_SANITIZER
@@ -42,8 +42,8 @@ class Loop {
 #endif
 };
 
-// The exception of the lowest index. Bodies of lower indices still run after it is kept: theirs would be
-// thrown instead.
+// Keeps the exception of the lowest index. Bodies of lower indices still run after one was kept, because
+// their exception would replace it.
 class FirstError {
  public:
   void keep(std::size_t index) {

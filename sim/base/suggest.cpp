@@ -9,8 +9,8 @@
 
 namespace topsim {
 namespace {
-// What other programs, or other people, call a thing. The keys of published config.json files and of
-// Megatron-LM's arguments are among them: scenarios are often written beside one.
+// Names that other programs or people use. They include the keys of published config.json files and
+// Megatron-LM's arguments, because scenarios are often written from those.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"gpu", "accelerator"},
     {"gpus", "accelerators"},
@@ -104,15 +104,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
-  constexpr std::size_t kLongestWord = 100;  // beyond it nobody mistyped a name
+  constexpr std::size_t kLongestWord = 100;  // longer words are not mistyped names
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   if (const auto same = same_meaning(word, known)) return same;
   const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
-  // Of equally close words the one that begins alike: people rarely mistype the first letter.
+  // Among equally close words prefers one with the same first letter, which is rarely mistyped.
   std::size_t best = 2 * most + 2;
   const std::string* found = nullptr;
   for (const std::string& candidate : known) {
-    // "h100" stands for h100-nvl, the first of its kind, rather than for b100.
+    // "h100" stands for h100-nvl, the first such name, rather than for b100.
     if (word.size() >= 3 && candidate.size() > word.size() && candidate[word.size()] == '-' &&
         lower_case(candidate).starts_with(lower_case(word)) && best > 1) {
       best = 1;

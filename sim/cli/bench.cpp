@@ -20,7 +20,7 @@
 namespace topsim::cli {
 namespace {
 
-constexpr double kDoubled = 2;  // the usual step from size to size
+constexpr double kDoubled = 2;  // the default ratio of successive sizes
 
 struct Options {
   ScenarioOptions scenario;
@@ -48,7 +48,7 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   return sizes;
 }
 
-// Messages go straight to their receivers: there is nothing to choose.
+// Messages of such patterns go straight to their receivers, so there is nothing to choose.
 void refuse_choices(const Options& options, const std::string& what) {
   for (const auto& [option, given] : {std::pair("--algorithm", !options.algorithm.empty()),
                                       {"--protocol", !options.protocol.empty()},
@@ -59,7 +59,7 @@ void refuse_choices(const Options& options, const std::string& what) {
           "leave it out");
 }
 
-// Options of one pattern or another, given to what has none of it.
+// Refuses options of other patterns, which have no effect on this one.
 void refuse_others_options(const Options& options, const std::string& what) {
   struct Owned {
     const char* option;
@@ -99,7 +99,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
     std::cerr << "warning: switches of the pattern's own have none of the scenario's faults\n";
   else if (scenario::faults_left_out(scenario) > 0)
     warn_of_faults();
-  // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
+  // These patterns are meant for packets; a scenario's file usually says "flow" for its workload.
   const auto& said = options.scenario.assignments;
   const bool asked = !options.scenario.network.empty() ||
                      std::any_of(said.begin(), said.end(), [](const std::string& assignment) {
@@ -154,7 +154,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
              : scenario::bench_table(what, rows);
 }
 
-// A collective or a pattern; the closest of both where the word is neither.
+// The collective of that name; null for a pattern. Suggests the closest of both if it is neither.
 const scenario::BenchCollective* collective_named(const std::string& word) {
   std::vector<std::string> collectives, patterns;
   for (const scenario::BenchCollective& each : scenario::bench_collectives()) {

@@ -1,4 +1,4 @@
-// topsim calibrate: what the flow model learns from the packet model.
+// topsim calibrate: measures with the packet model what the flow model uses.
 #include "sim/network/packet/calibrate.hpp"
 
 #include <iostream>

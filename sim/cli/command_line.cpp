@@ -51,9 +51,9 @@ std::vector<std::string> command_names() {
   return names;
 }
 
-// CLI11 does not break lines: descriptions go on under themselves. Examples stay whole, to be copied.
+// CLI11 does not break lines: descriptions are wrapped under themselves. Examples stay whole, to be copied.
 std::string broken_into_lines(const std::string& help) {
-  constexpr std::size_t kDescriptions = 30;  // where CLI11 begins them
+  constexpr std::size_t kDescriptions = 30;  // the column where CLI11 begins them
   const auto columns = static_cast<std::size_t>(std::max(report::options_of_stdout().columns, 60));
   std::istringstream lines(help);
   std::string text;
@@ -72,7 +72,7 @@ std::string teaching() {
   std::string text(kTeaching);
   text += "commands:\n";
   for (const Command& command : commands()) {
-    constexpr std::size_t kNames = 14;  // a summary has the other 64 columns
+    constexpr std::size_t kNames = 14;  // 64 columns remain for the summary
     text += "  " + report::pad_right(command.name, kNames) + std::string(command.summary) + '\n';
   }
   return text + "\ntopsim COMMAND --help shows its options and examples.\n";
@@ -87,19 +87,19 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
-// The command that was being parsed, as deep as it got: "topo", then "show".
+// The innermost command that was parsed: "topo", then "show".
 const CLI::App& innermost(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
   return *at;
 }
 
-// "topsim topo show"
+// For example "topsim topo show".
 std::string words_of(const CLI::App& command) {
   return (command.get_parent() == nullptr ? "" : words_of(*command.get_parent()) + ' ') + command.get_name();
 }
 
-// The first example of help that begins with these words; empty where there is none.
+// The first example in the help texts that begins with these words; empty if there is none.
 std::string example_of(const std::string& words) {
   for (const Command& command : commands()) {
     std::istringstream lines{std::string(command.examples)};
@@ -110,7 +110,7 @@ std::string example_of(const std::string& words) {
   return {};
 }
 
-// "topsim run needs SCENARIO": what is missing by the name that --help gives it, with an example.
+// "topsim run needs SCENARIO": names what is missing as --help does, with an example.
 int missing_argument(const CLI::App& command, const std::string& see) {
   std::string missing;
   for (const CLI::Option* option : command.get_options()) {
@@ -129,7 +129,7 @@ int missing_argument(const CLI::App& command, const std::string& see) {
   return user_error(words + " needs " + missing, (example.empty() ? "" : "e.g. " + example + "; ") + see);
 }
 
-// CLI11's words for what it could not parse, with the closest flag or the remedy.
+// Rewrites CLI11's parse errors, with the closest flag or a remedy.
 int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
   const std::string see = words_of(command) + " --help lists the options";
@@ -208,7 +208,7 @@ void declare(CLI::App& app, std::span<Action> actions) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->footer(footer_of(command.examples, ""));
     actions[i] = command.configure(*sub);
-    for (CLI::App* part : sub->get_subcommands({}))  // its own examples, not its neighbours'
+    for (CLI::App* part : sub->get_subcommands({}))  // its own examples only
       part->footer(footer_of(command.examples, "topsim " + sub->get_name() + ' ' + part->get_name() + ' '));
   }
 }
@@ -216,7 +216,7 @@ void declare(CLI::App& app, std::span<Action> actions) {
 namespace {
 int dispatch(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
-  // "topsim help run" is "topsim run --help".
+  // "topsim help run" means "topsim run --help".
   if (words.size() > 1 && std::string_view(words[1]) == "help") {
     words.erase(words.begin() + 1);
     if (words.size() > 1) words.push_back("--help");

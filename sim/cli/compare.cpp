@@ -34,7 +34,7 @@ struct Options {
   bool all = false, no_cost = false, allow_oom = false, quiet = false;
 };
 
-// Rows whose names depend on what ran.
+// Rows whose names depend on what was run.
 bool is_row(const std::string& key) {
   return key.starts_with("collectives.") || key.starts_with("links.");
 }
@@ -51,7 +51,7 @@ void check(const Options& options) {
   }
 }
 
-// Mistakes of a change are shown in the option that made it.
+// Mistakes in a change are reported in the option that made it.
 StudyInput read_changed(const Options& options, const std::string& change) {
   ScenarioOptions changes = options.changes;
   changes.assignments.push_back(change);
@@ -70,8 +70,8 @@ StudyInput read_changed(const Options& options, const std::string& change) {
   }
 }
 
-// Results are taken as they are, once; scenarios are simulated. Interrupted, those that were not simulated to
-// their end are left out: what they have is no step to compare.
+// Results are used as they are; scenarios are simulated. After an interruption, candidates whose simulation
+// did not end are left out, because they have no step to compare.
 std::vector<report::Candidate> gather(const Options& options, executor::Progress& progress) {
   std::vector<StudyInput> inputs;
   for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
@@ -113,7 +113,7 @@ std::vector<report::Candidate> gather(const Options& options, executor::Progress
   return candidates;
 }
 
-// What is judged by its row must be one: known only now, and said before anything is printed.
+// A condition on a row needs that row. Which rows exist is known only now; the error comes before any output.
 void require_row(const Options& options, const report::Comparison& comparison) {
   if (options.fail_if.empty()) return;
   const std::string key = parse_condition(options.fail_if, Percent::of_baseline).key;
@@ -127,13 +127,13 @@ void require_row(const Options& options, const report::Comparison& comparison) {
                     known.empty() ? "no collective and no link is in both" : "rows of its kind: " + known);
 }
 
-// From nothing to something is more than any percentage.
+// A change from zero to any value is an infinite percentage.
 double change(double base, double value) {
   if (base != 0) return value / base - 1;
   return value == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), value);
 }
 
-// "step_time > 5 %" judges the difference to the baseline, "step_time > 10 s" the value; of every other
+// "step_time > 5 %" tests the difference to the baseline, "step_time > 10 s" the value, for every other
 // candidate.
 int judge_candidates(const Options& options, std::span<const report::Candidate> candidates,
                      const report::Comparison& comparison) {
@@ -176,7 +176,7 @@ int run(const Options& options) {
     std::cerr << "interrupted: " << candidates.size() << " of " << options.files.size() + options.with.size()
               << " candidates were simulated to their end\n";
   report::Comparison comparison;
-  if (candidates.size() < 2) {  // nothing to compare, and JSON that says so
+  if (candidates.size() < 2) {  // nothing to compare; the JSON says so
     comparison.complete = false;
     if (options.format == "json") std::cout << report::compare_json(comparison);
     return kInterrupted;

@@ -1,4 +1,4 @@
-// Completion scripts from the option table itself, so that they cannot fall behind it.
+// Completion scripts, generated from the option table so that they never differ from it.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace topsim::cli {
 namespace {
 
-// Entries of the catalogue that this program comes with: of one category, or all.
+// Ids of the shipped catalogue: of one category, or all.
 std::string catalogue_ids(std::string_view category = {}) {
   const topology::Catalogue catalogue = shipped_catalogue();
   std::vector<std::string> ids;
@@ -27,7 +27,7 @@ std::string catalogue_ids(std::string_view category = {}) {
   return fmt::format("{}", fmt::join(ids, " "));
 }
 
-// What a value may be, between blanks; empty where it is anything.
+// The possible values, separated by blanks; empty if anything is possible.
 std::string words_of(const Flag& flag) {
   if (flag.type == "ID") return catalogue_ids();
   if (flag.type == "LINK") return catalogue_ids("link");
@@ -46,7 +46,7 @@ bool takes_path(const Flag& flag) {
   return flag.type.rfind("PATH=", 0) == 0;
 }
 
-// Words between blanks, each with `ending`.
+// Paths of scenario keys, separated by blanks, each with `ending`.
 std::string path_words(const std::string& ending) {
   std::string words;
   for (const std::string& path : scenario_paths()) words += (words.empty() ? "" : " ") + path + ending;
@@ -59,7 +59,7 @@ std::string names_below(const Entry& entry) {
   return names;
 }
 
-// A command of commands takes the options of any of them.
+// A command with subcommands gets the options of all of them.
 std::vector<Entry> commands_with_all_flags() {
   std::vector<Entry> table = option_table();
   for (Entry& entry : table) {
@@ -145,8 +145,8 @@ std::string zsh_values(const Flag& flag) {
   return takes_file(flag) ? "_files" : "";
 }
 
-// What _arguments is told of a command: options that repeat begin with a star, arguments have their place,
-// and the last of them is all the rest where it repeats. A command of commands has the command itself first.
+// The specification for _arguments: repeated options begin with a star, arguments have positions, and the
+// last one stands for the rest if it repeats. A command with subcommands has the subcommand first.
 std::string zsh_arguments(const Entry& entry) {
   std::string text;
   const auto bracketed = [](std::string description) {

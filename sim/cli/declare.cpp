@@ -29,7 +29,7 @@ Declared Declared::range(double least, double most) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
     const bool number = !text.empty() && *end == '\0';
-    return number && value >= least && value <= most  // false of NaN, which CLI::Range lets pass
+    return number && value >= least && value <= most  // false for NaN, which CLI::Range accepts
                ? std::string()
                : fmt::format("Value {} not in range {:g} to {:g}", text, least, most);
   };

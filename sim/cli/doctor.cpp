@@ -1,4 +1,4 @@
-// The facts that support asks for first when something does not work.
+// The facts that support needs first when something does not work.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -50,7 +50,7 @@ bool has_module(const std::filesystem::path& package) {
   return false;
 }
 
-// The module beside the program in a build, or below the prefix of an installation.
+// Looks for the module beside the program in a build, or below the prefix of an installation.
 std::string python_module(const std::filesystem::path& program) {
   namespace fs = std::filesystem;
   if (report::python().empty()) return "no module: the build found no pybind11";

@@ -19,7 +19,7 @@ namespace topsim::cli {
 namespace {
 using config::Dimension;
 
-// Short names for what people ask for; any other key is a path in the result.
+// Short names for frequent figures; any other key is a path in the result.
 struct Alias {
   std::string_view name, path;
 };
@@ -43,7 +43,7 @@ ConfigError no_condition(std::string_view text, const std::string& why) {
       "write a key of the result, a comparison and a figure, e.g. --fail-if 'step_time > 500 ms'");
 }
 
-// What the figures of a key are, by a word in it; a key with none of them is not judged here.
+// The kind of a key's figures, by a word in it; other keys cannot be tested here.
 struct Kind {
   std::string_view word, name;
   std::optional<Dimension> dimension;
@@ -60,7 +60,7 @@ constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension
                                Kind{"goodput", "a share", {}},
                                Kind{"utilization", "a share", {}}};
 
-// `short_name`: the key says no unit itself, as step.seconds does.
+// `short_name`: the key contains no unit, unlike step.seconds.
 double parse_limit(std::string_view whole, const std::string& key, std::string_view text, Percent percent,
                    bool short_name) {
   double value = 0;

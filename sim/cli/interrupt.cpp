@@ -9,7 +9,7 @@
 
 namespace topsim::cli {
 namespace {
-// A signal handler gets no argument: what it sets has to be reachable from here.
+// A signal handler has no argument, so what it sets must be global.
 std::atomic<std::atomic<bool>*> watched{nullptr};
 std::atomic<const std::atomic<std::uint64_t>*> work_begun{nullptr};
 static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free &&
@@ -21,8 +21,8 @@ void on_signal(int) {
   const bool has_begun = begun == nullptr || *begun != 0;
   if (stop != nullptr && has_begun && !stop->exchange(true)) return;
   constexpr std::string_view kSaid = "interrupted\n";
-  if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) _exit(kInterrupted);  // nobody to tell
-  _exit(kInterrupted);  // what stdout still holds is not the whole: it is dropped
+  if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) _exit(kInterrupted);  // nobody can be told
+  _exit(kInterrupted);  // stdout holds incomplete output, which is dropped
 }
 }  // namespace
 

@@ -34,7 +34,7 @@ void print_table(const Row& head, std::vector<Row> rows) {
     for (const Row& row : rows) widest = std::max(widest, report::width(row[column]));
     widths.push_back(widest);
   }
-  // Where the window is too narrow for a table, an entry is its name, and under it the rest.
+  // If the window is too narrow for a table, an entry's name is on a line of its own, and the rest below it.
   constexpr std::size_t kLeast = 24, kIndent = 4;
   std::size_t before = 0;
   for (std::size_t column = 0; column + 1 < head.size(); ++column) before += widths[column] + 2;
@@ -70,7 +70,7 @@ void list_fabrics() {
   print_rows(topology::list_fabrics(shipped_catalogue()));
 }
 
-// Every figure of one entry, with where it comes from.
+// Prints every figure of one entry, with its source.
 void show_entry(const std::string& id) {
   std::vector<Row> rows;
   for (const topology::FigureRow& figure : topology::figures_of(scenario::catalogue_directories(), id)) {

@@ -8,8 +8,7 @@
 namespace topsim::cli {
 namespace {
 
-// Text for troff: a backslash and a dash mean something to it, and so do a dot or a quote at the start of a
-// line.
+// Escapes text for troff, where backslashes, dashes, and a dot or quote at the start of a line are special.
 std::string troff(const std::string& text) {
   std::string result;
   bool line_start = true;
@@ -27,7 +26,7 @@ std::string troff(const std::string& text) {
   return result;
 }
 
-// "a|b|c" as "a, b, c", which lines can be broken in.
+// Turns "a|b|c" into "a, b, c", in which lines can be broken.
 std::string choices(const std::string& type) {
   std::string result;
   for (const char c : troff(type)) result += c == '|' ? std::string(", ") : std::string(1, c);

@@ -24,7 +24,7 @@ int columns_of_stderr() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// What keeps a run from being one of a few classes of ranks, and what may be done about it.
+// Why the run's ranks do not fold into a few classes, and what can be done about it.
 std::string cause_text(const executor::Progress& run) {
   const std::string classes = std::to_string(run.rank_classes), ranks = std::to_string(run.ranks);
   switch (run.unfolded_by.load()) {
@@ -158,7 +158,7 @@ void ProgressLine::draw() {
     write();
     drawn = true;
   }
-  if (!line) return write();  // how it ended
+  if (!line) return write();  // the final line
   if (drawn) {
     std::fputs("\r\x1b[2K", stderr);
     std::fflush(stderr);

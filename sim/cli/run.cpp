@@ -51,7 +51,7 @@ scenario::Simulated simulate(const Options& options, executor::Progress& progres
   return scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
 }
 
-// Of --rank and --link, which are looked up before a run that may take long; none where neither is given.
+// The topology for --rank and --link, which are checked before a long run; none if neither is given.
 std::optional<topology::Topology> topology_of_members(const Options& options) {
   if (options.ranks.empty() && options.links.empty()) return {};
   topology::Topology topology =
@@ -63,7 +63,7 @@ std::optional<topology::Topology> topology_of_members(const Options& options) {
   return topology;
 }
 
-// What was asked for by --rank and --link, in place of the whole result.
+// Prints what --rank and --link select instead of the whole result.
 void print_members(const Options& options, const report::Result& result, const topology::Topology& topology) {
   const report::Members members = report::find_members(result, topology, options.ranks, options.links);
   std::cout << (options.format == "json" ? report::to_json(members) : report::to_text(members));
@@ -84,7 +84,7 @@ void print(const Options& options, const scenario::Simulated& simulated, const s
   std::cout.flush();
 }
 
-// report.html in --out is left out where the build has no page; --html was refused before the simulation.
+// A build without the page writes no report.html to --out; --html was refused before the simulation.
 void write_page(const Options& options, const scenario::Simulated& simulated) {
   if (!report::has_page() || (options.html.empty() && options.out.empty())) return;
   const std::string page =
@@ -94,7 +94,7 @@ void write_page(const Options& options, const scenario::Simulated& simulated) {
   if (!options.out.empty()) report::write_file(options.out + "/report.html", page);
 }
 
-// The checks of --fail-if, after everything was written.
+// The checks of --fail-if, after all output was written.
 int judge_result(const std::optional<Condition>& condition, const report::Result& result) {
   if (!condition) return kOk;
   const Verdict verdict = judge(*condition, report::to_json(result));
@@ -104,7 +104,7 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
   return kCheckFailed;
 }
 
-// The second would overwrite the first.
+// One would overwrite the other.
 void refuse_one_file_for_both(const Options& options) {
   const auto whole = [](const std::string& file) {
     std::error_code error;
@@ -126,7 +126,7 @@ int run(const Options& options) {
   }
   refuse_one_file_for_both(options);
   if (!options.html.empty()) report::require_page();
-  if (!options.out.empty()) report::make_directory(options.out);  // others may go into it
+  if (!options.out.empty()) report::make_directory(options.out);  // before other files are written to it
   if (!options.html.empty()) report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);
   const std::optional<topology::Topology> members = topology_of_members(options);
@@ -147,7 +147,7 @@ int run(const Options& options) {
                          report::has_page() ? "report.html, " : "",
                          report::has_packed_timeline(options.out) ? ", the timeline packed" : "");
   say_written(options.quiet, {folder, options.html, options.trace});
-  if (!options.quiet && options.format != "table")  // the table says it itself
+  if (!options.quiet && options.format != "table")  // the table contains it
     std::cerr << report::run_text(simulated.record) << ", "
               << report::bytes_text(static_cast<double>(simulated.record.peak_rss_bytes)) << " of memory\n";
   if (!simulated.result.complete) {

@@ -26,7 +26,7 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : "|") + std::string(model.name);
   add_option(app, "--network", network, "Network model").type_name(names).check([](const std::string& name) {
-    (void)network::find_model(name);  // throws with the closest
+    (void)network::find_model(name);  // throws an error with the closest name
     return std::string();
   });
   add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N").not_empty();

@@ -9,12 +9,12 @@
 
 namespace topsim::cli {
 namespace {
-// Keys of a result are sorted, so its format does not stand first; a scenario never holds this word.
+// A result's keys are sorted, so its format is not the first one; a scenario never contains this word.
 bool is_result(const std::string& text) {
   return text.find("\"topsim.result/") != std::string::npos;
 }
 
-// Empty where it cannot be read: the name of a shipped scenario.
+// Empty if it cannot be read: the name of a shipped scenario.
 std::string content(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
@@ -22,7 +22,7 @@ std::string content(const std::string& file) {
 }  // namespace
 
 StudyInput read_study_input(const std::string& given, const ScenarioOptions& changes) {
-  // What --out left: a folder with its result.
+  // A folder written by --out contains its result.
   const std::filesystem::path inside = std::filesystem::path(given) / "result.json";
   std::error_code error;
   const std::string file = std::filesystem::exists(inside, error) ? inside.string() : given;

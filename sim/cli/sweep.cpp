@@ -1,4 +1,4 @@
-// topsim sweep: the same scenario with other values, in parallel, kept in a file that survives interruptions.
+// topsim sweep: runs a scenario with varied values in parallel; its store survives interruptions.
 #include "sim/study/sweep.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ std::string progress_text(const study::SweepProgress& progress, double wall_seco
   return text;
 }
 
-// A name that another program would open as text holds a database.
+// Refuses a name that other programs would open as text, because the store is a database.
 void check_store(const std::string& out) {
   const std::string extension = std::filesystem::path(out).extension().string();
   for (const char* text : {".csv", ".json", ".html", ".txt"})
@@ -66,7 +66,7 @@ void check_store(const std::string& out) {
                                     std::filesystem::path(out).stem().string()));
 }
 
-// What is varied and set has but one of the values.
+// A key that is varied cannot also be set.
 void refuse_both(const Options& options, const std::vector<std::string>& varied) {
   std::vector<std::string> set = options.scenario.assignments;
   if (!options.scenario.network.empty()) set.emplace_back("network.model=");
@@ -79,7 +79,7 @@ void refuse_both(const Options& options, const std::vector<std::string>& varied)
   }
 }
 
-// Figures are named before anything runs: a mistake in a name must not cost hours.
+// Names of figures are checked before anything runs: a mistake in a name must not cost hours.
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
   report::check_page(options.html);

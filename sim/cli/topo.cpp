@@ -1,4 +1,4 @@
-// topsim topo: work with a topology without simulating anything on it.
+// topsim topo: shows, checks, converts and prices topologies without a simulation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,15 +34,15 @@ namespace {
 using topology::Topology;
 
 struct Options {
-  ScenarioOptions scenario;  // its path may also be a topology file or a node of the catalogue
+  ScenarioOptions scenario;  // the path may also be a topology file or a node of the catalogue
   std::string as, out;       // what is written
   std::string file, from, accelerator, nic_link;  // what is imported
   std::uint32_t nodes = 1;
   bool strict = false;
 };
 
-// What the path names: a scenario's cluster, or a file or node of the catalogue, of which `scenario` says
-// nothing.
+// What the path names: a scenario's cluster, or a topology file or node of the catalogue, for which
+// `scenario` is empty.
 struct Loaded {
   scenario::Scenario scenario;
   Topology topology;
@@ -90,7 +90,7 @@ const Formats& bill_formats() {
   return formats;
 }
 
-// The format that a file's name asks for, else `usual`.
+// The format that the file's name implies, else `usual`.
 std::string format_of(const Options& options, const Formats& formats, const std::string& usual,
                       const char* option) {
   const std::string extension = std::filesystem::path(options.out).extension().string();
@@ -123,14 +123,14 @@ int check(const Options& options) {
         (options.strict && f.severity == topology::Severity::warning))
       ++failed;
   }
-  // Whether the named parts go together; of a scenario only, since a file of devices names figures.
+  // Whether the named parts fit together; only for scenarios, since a file of devices contains figures.
   const auto parts = scenario::hardware_findings(scenario, topology, catalogue);
   for (const report::Finding& f : parts) {
     const bool warning = f.severity == report::Severity::warning;
     std::cout << (warning ? "warning: " : "info: ") << f.message << '\n';
     if (options.strict && warning) ++failed;
   }
-  // And what a run with its workload would refuse; of what a finding says already no more.
+  // Also what a run with its workload would refuse, unless a finding says it already.
   for (const Problem& problem : scenario::topology_refusals(scenario, catalogue)) {
     const auto says_it = [&](const topology::Finding& f) { return f.message == problem.message; };
     if (++failed; std::any_of(findings.begin(), findings.end(), says_it)) continue;
@@ -153,7 +153,7 @@ std::string read_text(const std::string& given) {
   return text.str();
 }
 
-// Names that the user gives an import are the catalogue's.
+// Names that the user gives to an import must be in the catalogue.
 void check_names(const Options& options, const topology::Catalogue& catalogue) {
   std::vector<Problem> problems;
   const auto look_up = [&](const std::string& option, const std::string& name, const auto& find) {
@@ -219,7 +219,7 @@ int import(const Options& options) {
   return kOk;
 }
 
-// Quotes and running costs are the scenario's; a node or a topology file has none.
+// Quotes and running costs come from the scenario; a node or a topology file has none.
 std::string bill_of_materials(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
   auto [scenario, topology] = load(options, catalogue);

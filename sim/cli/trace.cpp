@@ -1,4 +1,4 @@
-// topsim trace: what a workload trace holds, and the same trace in another format.
+// topsim trace: shows the contents of a workload trace, or converts it to another format.
 #include <fmt/format.h>
 
 #include <array>

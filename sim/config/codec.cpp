@@ -49,7 +49,8 @@ std::string found(const Node& node) {
   return std::string(name_of(node.kind()));
 }
 
-// "80 %" where a share stands as 0.8, "4 years" where a field counts years. Empty: it begins with no number.
+// For "80 %" where a share is written as 0.8, or "4 years" where a field counts years. Empty if it does not
+// begin with a number.
 std::string bare_number_hint(const std::string& text) {
   const char* const begin = text.c_str();
   char* end = nullptr;
@@ -59,12 +60,12 @@ std::string bare_number_hint(const std::string& text) {
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
   if (unit.empty()) return "write " + shown(value);
   if (unit == "%") return "a share without a unit: write " + shown(value / 100);
-  // "1,2" is no number, and "64K" is not 64.
+  // "1,2" is not a number, and "64K" is not 64.
   const bool word = unit.size() > 1 && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
   return word ? "a number without a unit: write " + shown(value) : std::string();
 }
 
-// Brackets too many or too few.
+// Hints at missing or superfluous brackets.
 std::string brackets_hint(const Node& node, bool wants_list) {
   constexpr std::size_t kShort = 40;
   const std::string text = to_text(node.value(), 0);
@@ -76,7 +77,7 @@ std::string brackets_hint(const Node& node, bool wants_list) {
   return "in brackets: [" + (text.size() > kShort ? "..." : text) + "]";
 }
 
-// A number in quotes is the commonest slip.
+// A number in quotes is the most frequent mistake.
 std::string hint_for(const Node& node, const std::string& expected) {
   const bool wants_list = expected.starts_with("a list");
   if (!node.is(Kind::string) || node.text().empty()) return brackets_hint(node, wants_list);
@@ -90,7 +91,7 @@ std::string hint_for(const Node& node, const std::string& expected) {
   return brackets_hint(node, wants_list);
 }
 
-// A number as it was written; a double would round what has too many digits.
+// A number as it was written; a double would round many digits.
 std::string written(const Node& node) {
   const std::string line = node.source_line();
   const Place place = node.place();
@@ -119,7 +120,7 @@ bool read_boolean(const Node& node, bool& out, Reader& reader) {
 }
 
 bool read_count(const Node& node, const Range& range, std::int64_t most, std::int64_t& out, Reader& reader) {
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it a double is no count any more
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: larger doubles are not exact integers
   const bool whole =
       node.is(Kind::integer) || (node.is(Kind::number) && std::trunc(node.number()) == node.number());
   if (!whole) {

@@ -15,17 +15,17 @@ namespace topsim::config {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestShownLine = 2000;  // a minified file has one line; nobody wants it in a message
+constexpr std::size_t kLongestShownLine = 2000;  // a minified file is a single line, too long for a message
 
 // One step of a path: a key, or an index into a list.
 struct Step {
   std::string key;
   std::size_t index = 0;
   bool is_index = false;
-  std::size_t begin = 0;  // where it stands in the path's text
+  std::size_t begin = 0;  // its position in the path's text
 };
 
-// "topology.links[2].bandwidth", with ["odd.key"] where a key has dots or brackets. nullopt: not a path.
+// "topology.links[2].bandwidth", with ["odd.key"] for a key with dots or brackets. nullopt: not a path.
 std::optional<std::vector<Step>> parse_path(std::string_view path) {
   std::vector<Step> steps;
   std::size_t i = 0;
@@ -172,8 +172,8 @@ ConfigError mistake_of(std::string_view assignment, std::string message, std::st
   return ConfigError(std::move(problems));
 }
 
-// Makes an object of what has no members: null, or a name, since "link": "ib-ndr" is short for {"use":
-// "ib-ndr"} and descending into it keeps the name. False: it is something else.
+// Turns null or a name into an object: "link": "ib-ndr" is short for {"use": "ib-ndr"}, so descending into it
+// keeps the name. False for any other value.
 bool open_object(Value& at, const Source& source, int path_length) {
   if (at.kind == Kind::object) return true;
   if (at.kind != Kind::string && at.kind != Kind::null) return false;
@@ -207,10 +207,10 @@ void Document::set(std::string_view assignment) {
   const std::string value_text(assignment.substr(equals + 1));
   Value value;
   try {
-    // Blanks in front keep the columns of what follows.
+    // Leading blanks preserve the columns of the rest.
     value = std::move(*parse(std::string(equals + 1, ' ') + value_text, "--set").root_);
   } catch (const ConfigError& error) {
-    // What begins as an object, a list or a string was meant as one.
+    // A value that begins like an object, a list or a string was meant as one.
     const std::size_t first = value_text.find_first_not_of(' ');
     if (first != std::string::npos &&
         std::string_view("{[\"").find(value_text[first]) != std::string_view::npos) {
@@ -272,7 +272,7 @@ void Document::merge_below(Value& at, Document other) {
 std::vector<Problem> Document::locate(std::vector<Problem> problems) const {
   for (Problem& problem : problems) {
     if (!problem.place.file.empty()) continue;
-    if (problem.path.empty()) {  // of the whole: no line of the file is at fault
+    if (problem.path.empty()) {  // about the whole: no line of the file is wrong
       problem.place.file = name();
       continue;
     }

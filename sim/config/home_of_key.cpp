@@ -17,7 +17,7 @@ struct Place {
   std::string path;
 };
 
-// What the schema at one place stands for: itself, what it refers to, each of its alternatives.
+// Adds the object that a schema describes: itself, what it refers to, each of its alternatives.
 void add_objects(const Value& schema, const std::string& path, std::map<std::string, Value>& definitions,
                  std::set<std::string>& seen, std::deque<Place>& found) {
   if (const Value* reference = schema.find("$ref")) {
@@ -31,7 +31,7 @@ void add_objects(const Value& schema, const std::string& path, std::map<std::str
 }  // namespace
 
 std::string home_of_key(std::string_view key, const Value& root, Definitions& definitions) {
-  std::vector<std::string> keys, paths;  // the nearest to the root first
+  std::vector<std::string> keys, paths;  // those nearest to the root first
   std::set<std::string> seen;
   std::deque<Place> open;
   add_objects(root, "", definitions.values(), seen, open);

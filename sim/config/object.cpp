@@ -13,7 +13,7 @@ constexpr std::string_view kUse = "use";
 std::string with_article(const std::string& noun) {
   return (std::string_view("aeiou").find(noun.front()) == std::string_view::npos ? "a " : "an ") + noun;
 }
-// A key of the same object that is spelled nearly so, the path of another object's that is called so, or
+// Suggests a key of the same object with a similar spelling, the path of an equal key in another object, or
 // both.
 std::string did_you_mean(const std::optional<std::string>& close, const std::string& home) {
   std::string text;
@@ -124,7 +124,9 @@ Value ObjectBase::schema(Definitions& definitions,
   for (std::size_t i = 0; i < facts_.size(); ++i) {
     const FieldFacts& facts = facts_[i];
     Value property = field_schema(i, definitions);
-    if (!facts.required) property = schema_or_null(std::move(property));  // as the reader: left out
+    if (!facts.required)
+      property = schema_or_null(std::move(property));  // the reader treats null as left
+                                                       // out
     std::string text = facts.description;
     if (!facts.default_text.empty()) text += " (default: " + facts.default_text + ")";
     if (!text.empty()) property.add("description", Value::of(text));

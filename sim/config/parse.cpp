@@ -1,5 +1,5 @@
-// JSON text to Value. The library's own reader is used as a stream of tokens; the cursor it reads from is
-// ours, so every token's place is known.
+// Parses JSON text to a Value. The library's reader supplies tokens; it reads from our cursor, so the place
+// of every token is known.
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -43,7 +43,7 @@ class Cursor {
   bool end_;
 };
 
-// Offsets to lines and columns, forward only. Columns count characters, not bytes.
+// Converts offsets to lines and columns, forward only. Columns count characters, not bytes.
 class LineCounter {
  public:
   explicit LineCounter(const std::string& text) : text_(text) {}
@@ -123,13 +123,13 @@ class Handler {
     return open.known.count(name) != 0;
   }
 
-  // First character of the token that begins after the last one.
+  // The first character of the token after the last one.
   [[nodiscard]] std::size_t token_start() const {
     std::size_t at = last_end_;
     while (at < text_.size() && std::strchr(" \t\r\n,:", text_[at]) != nullptr) ++at;
     return at;
   }
-  // End of a number or a word; the lexer has read one character too many there.
+  // The end of a number or a word, where the lexer has read one character too many.
   [[nodiscard]] std::size_t word_end() const {
     std::size_t at = token_start();
     while (at < text_.size() && std::strchr(" \t\r\n,:]}", text_[at]) == nullptr) ++at;
@@ -205,14 +205,13 @@ class Handler {
   std::size_t last_end_ = 0;
 };
 
-// Not UTF-16, and not binary.
+// Whether the text is neither UTF-16 nor binary.
 bool is_text(const std::string& text) {
   return text.find('\0') == std::string::npos && text.compare(0, 2, "\xFF\xFE") != 0 &&
          text.compare(0, 2, "\xFE\xFF") != 0;
 }
 
-// A sentence of ours for the mistakes people make, the library's words for the rest.
-// A word without quotes, or a number that begins with 0; false where it is neither.
+// Explains a word without quotes, or a number that begins with 0; false if it is neither.
 bool Handler::explain_word(std::size_t start, const Span& place) {
   const auto is_digit = [&](std::size_t at) {
     return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at])) != 0;
@@ -263,7 +262,8 @@ bool Handler::explain_word(std::size_t start, const Span& place) {
   return true;
 }
 
-// 0x8 or 80GB before `end`, of which the lexer took the digits for a number; false where there is none.
+// Explains 0x8 or 80GB before `end`, whose leading digits the lexer took for a number; false if there is
+// none.
 bool Handler::explain_number(std::size_t end) {
   if (end == 0 || end > text_.size()) return false;
   const std::size_t before = text_.find_last_of(" \t\r\n,:[]{}\"", end - 1);
@@ -276,7 +276,7 @@ bool Handler::explain_number(std::size_t end) {
   const long long value = std::strtoll(word.c_str(), &rest, 16);
   const bool hexadecimal =
       word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && *rest == '\0';
-  Span span = lines_.at(end);  // the counter goes forward only, and stands here
+  Span span = lines_.at(end);  // the counter only moves forward, and is here
   span.length = static_cast<int>(word.size());
   span.column -= span.length;
   problem(span, "not JSON: " + word, "",
@@ -311,9 +311,10 @@ std::string Handler::help_for(const std::string& words) const {
   return {};
 }
 
+// Our own sentences for frequent mistakes, the library's words for all others.
 void Handler::explain(const std::string& token, const Json::exception& error) {
   std::size_t start = token_start();
-  // "02": the lexer stopped inside what looked like one word.
+  // "02": the lexer stopped inside something like a word.
   if (offset_ > 0 && start >= offset_ && offset_ < text_.size()) {
     start = offset_ - 1;
     while (start > 0 && std::isalnum(static_cast<unsigned char>(text_[start - 1])) != 0) --start;

@@ -1,4 +1,4 @@
-// Errors as a user sees them; the form is rustc's: place, line, mark, help.
+// Errors as shown to users, in the form of rustc's: place, line, mark, help.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -23,7 +23,7 @@ class Painter {
   bool colour_;
 };
 
-// What a terminal would act on or misplace becomes a blank or a question mark.
+// Replaces characters that a terminal would act on or misplace by a blank or a question mark.
 std::string printable(std::string text) {
   for (char& c : text) {
     if (c == '\t') {
@@ -35,7 +35,7 @@ std::string printable(std::string text) {
   return text;
 }
 
-// What no person typed: words of hundreds of letters.
+// Shortens words of hundreds of letters, which nobody typed.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 200, kKept = 60;
   std::string result;
@@ -52,7 +52,7 @@ std::string shortened(const std::string& text) {
   return result;
 }
 
-// Bytes of the first `characters` of a text.
+// The number of bytes of the first `characters` characters of a text.
 std::size_t bytes_of(std::string_view text, std::size_t characters) {
   std::size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -62,8 +62,8 @@ std::size_t bytes_of(std::string_view text, std::size_t characters) {
   return at;
 }
 
-// Columns of a terminal: letters of East Asian scripts and pictures take two, accents that combine none
-// (Unicode 15, East_Asian_Width W and F, by blocks).
+// Terminal columns: East Asian letters and emoji take two, combining accents none (Unicode 15,
+// East_Asian_Width W and F, by blocks).
 std::size_t columns_of(std::string_view text) {
   struct Block {
     char32_t first, last;
@@ -91,8 +91,8 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
-// The part of a line about a mark of `length` bytes at byte `column` (from 1); generated files have long
-// lines.
+// The part of a line around a mark of `length` bytes at byte `column` (from 1), because generated files have
+// long lines.
 struct Excerpt {
   std::string text;
   std::size_t column;  // of the mark in it
@@ -127,7 +127,7 @@ std::string one(const Problem& problem, const Painter& paint) {
   }
   if (!problem.source_line.empty()) {
     const std::string bar = paint.blue("|");
-    // Places count characters.
+    // Places count characters, not bytes.
     const std::string& line = problem.source_line;
     const std::size_t begin = bytes_of(line, static_cast<std::size_t>(std::max(1, place.column)) - 1);
     const std::size_t length = std::max<std::size_t>(

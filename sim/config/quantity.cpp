@@ -13,7 +13,7 @@
 namespace topsim::config {
 namespace {
 
-// Less than a quantity with a fraction can mean.
+// Smaller than any meaningful quantity with a fraction.
 constexpr double kLeast = 1e-9;
 
 bool is_digit(char c) {
@@ -23,7 +23,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// Length of the decimal number at the beginning of a text, 0 when there is none.
+// Length of the decimal number at the beginning of a text; 0 if there is none.
 std::size_t number_length(std::string_view text) {
   std::size_t i = 0;
   if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
@@ -47,7 +47,8 @@ std::size_t number_length(std::string_view text) {
   return i;
 }
 
-// decimal x whole, rounded to the nearest integer; nothing beyond int64. Doubles would lose the last digits.
+// decimal x whole, rounded to the nearest integer; nothing if it exceeds int64. Doubles would lose the last
+// digits.
 std::optional<std::int64_t> scale_exactly(std::string_view decimal, std::int64_t whole) {
   __extension__ using Wide = __int128;
   constexpr Wide kMantissaLimit = Wide{1'000'000'000'000'000'000};
@@ -159,7 +160,7 @@ std::string format_exact(Dimension dimension, std::int64_t value) {
   const Unit* chosen = &facts.units[facts.base];
   for (const Unit& unit : facts.units) {
     if (!unit.printed || value == 0) continue;
-    // Sizes stay whole numbers (2560 MiB, 25 MB); times take the largest unit they fill.
+    // Sizes stay whole numbers (2560 MiB, 25 MB); times use the largest unit that they reach.
     if (is_size ? value % unit.whole == 0 : std::abs(value) >= unit.whole) chosen = &unit;
   }
   if (value == 0 && !is_size) return "0 s";

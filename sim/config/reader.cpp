@@ -64,7 +64,7 @@ void Reader::add(const ConfigError& error) {
 void Reader::finish() const {
   if (problems_.empty()) return;
   std::vector<Problem> sorted = problems_;
-  // In the order of the file; the file the user named comes first because its problems were found first.
+  // In the order of the file; the user's file comes first, because its problems were found first.
   std::vector<std::string> files;
   for (const Problem& problem : sorted) {
     if (std::find(files.begin(), files.end(), problem.place.file) == files.end()) {

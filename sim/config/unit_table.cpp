@@ -8,7 +8,7 @@ constexpr Unit exact(std::string_view name, std::int64_t whole, bool printed = t
   return {name, static_cast<double>(whole), whole, printed};
 }
 
-// Ascending. Bits exist only here: 1 bit/s is 1/8 byte/s.
+// In ascending order. Bits occur only here: 1 bit/s is 1/8 byte/s.
 constexpr std::array kTime = {exact("ps", 1),
                               exact("ns", 1'000),
                               exact("us", 1'000'000),

@@ -149,7 +149,7 @@ Value& Value::operator=(Value&& other) noexcept {
   number = other.number;
   text = std::move(other.text);
   key = std::move(other.key);
-  // Through a temporary: `other` may be one of our own children.
+  // Moved through a temporary, because `other` may be one of our own children.
   auto adopted = std::move(other.children);
   source = other.source;
   span = other.span;

@@ -30,7 +30,7 @@ std::string_view spelled_out(std::string_view unit) {
   return {};
 }
 
-// "Gb/s", "Gbps", "GBps", "G": bits or bytes, thousands or 1024s?
+// "Gb/s", "Gbps", "GBps", "G": explains bits or bytes, powers of 1000 or 1024.
 std::string explain_prefix(Dimension dimension, std::string_view number, std::string_view unit) {
   const std::string text = lower_case(unit);
   if (dimension == Dimension::size && text.size() == 2 && text[1] == 'b' && unit[1] == 'b') {

@@ -52,13 +52,13 @@ std::string as_driven(const std::string& library, bool links) {
   return fmt::format(", as {} drives {}", library.empty() ? whose : library, links ? "them" : "it");
 }
 
-// Of wires and switches, and what the library needs for a start and for each step whatever its bytes.
+// Latency of wires and switches, and the library's time to start and per step, whatever the bytes.
 constexpr const char* kLatency = "latency of messages and of collectives' steps";
 
 std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Program& program,
                                     const topology::Topology& topology, const std::string& library) {
   std::map<std::string, Duration> sums;
-  std::map<std::pair<LinkId, bool>, Duration> links;  // named once each: a path has many legs
+  std::map<std::pair<LinkId, bool>, Duration> links;  // each name is looked up once: a path has many legs
   for (const PathLeg& leg : outcome.critical_path) {
     const Op* op = op_of(leg, outcome, program);
     const LinkId link = leg.limiting_link.valid() ? leg.limiting_link : leg.paced_link;

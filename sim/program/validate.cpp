@@ -1,5 +1,5 @@
 // Checks run per program class, not per rank: every (class, slot) pair gets the number of its call sequence,
-// and ranks then only compare numbers.
+// and ranks are compared by these numbers.
 #include <fmt/format.h>
 
 #include <map>
@@ -16,7 +16,7 @@ namespace {
   throw InternalError("program: " + std::move(message));
 }
 
-using Call = std::tuple<CollectiveKind, std::int64_t>;  // kind and bytes; messages use the bytes alone
+using Call = std::tuple<CollectiveKind, std::int64_t>;  // kind and bytes; messages use only the bytes
 using Calls = std::vector<Call>;
 
 // Equal call sequences share a number; 0 is the empty sequence.
@@ -29,7 +29,7 @@ class Sequences {
   std::map<Calls, std::size_t> numbers_;
 };
 
-// [class][slot] -> number of the sequence.
+// [class][slot] -> number of the call sequence.
 using Table = std::vector<std::vector<std::size_t>>;
 
 Table tabulate(const Program& program, OpKind kind, std::size_t slots, Sequences& sequences) {
@@ -70,8 +70,8 @@ void check_shape(const RankProgram& rank_program, std::size_t labels) {
   }
 }
 
-// An op follows its stream's predecessor and its dependencies; repeatedly removing ops that wait for nothing
-// must remove all.
+// An op follows its stream's predecessor and its dependencies. Removing ops that wait for nothing,
+// repeatedly, must remove all.
 void check_acyclic(const RankProgram& rank_program) {
   const std::size_t ops = rank_program.ops.size();
   bool only_backwards = true;

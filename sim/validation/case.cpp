@@ -133,7 +133,7 @@ class TableReader {
 
   std::string value_of(const std::string& column, const Node& cell) const {
     if (cell.is(Kind::string)) {
-      // Not at_path(): the columns' names contain dots themselves.
+      // Not at_path(), because the columns' names contain dots.
       if (const Node named = root_.find("named").find(column).find(cell.text()))
         return config::to_text(named.value(), 0);
     }

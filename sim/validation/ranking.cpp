@@ -32,7 +32,7 @@ std::map<std::string, Group> grouped(const Group& steps, std::string Prediction:
   return groups;
 }
 
-// Least squares of log2(accelerator seconds a sample) over log2(accelerators).
+// Least squares of log2(accelerator seconds per sample) over log2(accelerators).
 double slope(const Group& series, double (*seconds_of)(const Prediction&)) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (const Prediction* p : series) {
@@ -47,7 +47,7 @@ int sign(double value) {
   return (value > 0) - (value < 0);
 }
 
-// Pairs that predictions put in the published order (+1) or the other (-1), family by family.
+// Counts pairs that predictions put in the published order (+1) or the other (-1), by family.
 class Agreement {
  public:
   void add(const std::string& family, int order) {
@@ -79,7 +79,7 @@ class Agreement {
 
 std::string ranking_of(const Case& c) {
   std::string key = without(c, std::array<std::string_view, 2>{"workload.plan.", "workload.model="});
-  // The batch belongs to the job, not to the layout; padded vocabularies follow tp.
+  // The batch belongs to the job, not to the layout; padded vocabularies depend on tp.
   for (const std::string& assignment : c.assignments) {
     if (assignment.rfind("workload.plan.global_batch=", 0) == 0) key += '\n' + assignment;
     if (assignment.rfind("workload.model=", 0) != 0) continue;
@@ -104,7 +104,7 @@ void rank(const Group& steps, Summary& summary) {
       for (std::size_t j = i + 1; j < group.size(); ++j) {
         const int published = sign(group[i]->published - group[j]->published);
         const int predicted = sign(*group[i]->predicted - *group[j]->predicted);
-        // One layout measured twice (releases of a framework) is no pair.
+        // One layout measured twice (releases of a framework) is not a pair.
         if (published == 0 || predicted == 0) continue;
         const double apart = std::abs(std::log(group[i]->published / group[j]->published));
         all.add(group[i]->family, published * predicted);

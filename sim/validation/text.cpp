@@ -61,7 +61,7 @@ std::string limits_text(const Bar& bar) {
   return text;
 }
 
-// What a family does not hold; empty where it holds its bar and its goal.
+// Which limits a family misses; empty if it meets its bar and its goal.
 std::string missed(const Summary& s) {
   if (s.failed > 0) return fmt::format("FAILED: {} not simulated", s.failed);
   if (!s.meets(s.bar)) return "FAILED: above " + limits_text(s.bar);
@@ -89,7 +89,7 @@ std::string cases_text(const std::vector<Prediction>& predictions) {
   return text;
 }
 
-// With every family's bar: for a wide window, or for grep and sort.
+// With the bar of every family: for a wide window, or for grep and sort.
 constexpr std::size_t kWideColumns = 120;  // beside the family's name; most bars are shorter than 45
 std::string wide_table(const Report& report, std::size_t width) {
   const auto line = [&](const std::string& name, const Summary& s) {
@@ -178,7 +178,7 @@ std::string to_text(const Report& report, bool cases, std::size_t columns) {
 }
 
 namespace {
-// Finer than anybody measures; ten more digits of each case are a sixth of the page's data.
+// Finer than any measurement; ten more digits per case would be a sixth of the page's data.
 double millionths(double share) {
   return std::round(share * 1e6) / 1e6 + 0.0;  // never -0
 }

@@ -24,7 +24,7 @@ Prediction prediction_of(const Case& c, std::string name, std::string family, Fi
   return result;
 }
 
-// The figures that the row asks for, without predictions.
+// The figures that the row publishes, without predictions.
 std::vector<Prediction> asked_for(const Case& c) {
   std::vector<Prediction> results;
   if (c.published > Duration{}) {
@@ -45,7 +45,7 @@ std::vector<Prediction> asked_for(const Case& c) {
   return results;
 }
 
-// Share of the step in which an accelerator waits for messages.
+// The share of the step in which an accelerator waits for messages.
 double communication_share(const metrics::Account& account) {
   using executor::Reason;
   double waits = 0;
@@ -55,7 +55,7 @@ double communication_share(const metrics::Account& account) {
   return waits / seconds(account.total());
 }
 
-// Which total a prediction belongs to.
+// The total to which a prediction belongs.
 std::string total_of(const Prediction& p) {
   switch (p.figure) {
     case Figure::step:
@@ -73,7 +73,7 @@ std::string total_of(const Prediction& p) {
 void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                   executor::Progress& progress, std::vector<Prediction>& results) {
   scenario::SimulateOptions options;
-  options.allow_oom = true;  // it ran; what our count of its memory says of it is reported
+  options.allow_oom = true;  // the real run fitted; our memory estimate is reported
   const report::Result result = scenario::simulate(scenario, catalogue, options, &progress).result;
   for (Prediction& p : results) {
     p.fits = result.memory.fits;
@@ -109,8 +109,8 @@ std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalo
   return results;
 }
 
-// The value below which `share` of the weight lies, the mean of two where it falls between them: the median
-// of an even number is the mean of the middle two. `values` sorted.
+// The value below which `share` of the weight lies, or the mean of two values if it is between them: the
+// median of an even number is the mean of the middle two. `values` must be sorted.
 double percentile(const std::vector<std::pair<double, double>>& values, double share) {
   double total = 0, sum = 0;
   for (const auto& [value, weight] : values) total += weight;
