@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kArrow = " -> ";
 
-// One end of a link: a device, or one of the equal switches that it stands for.
+// One end of a link: a device, or a single one of the equal switches that it stands for.
 struct LinkEnd {
   DeviceId device;
   std::optional<std::uint32_t> single;
@@ -35,14 +35,15 @@ std::optional<LinkEnd> link_end(const Topology& topology, std::string_view text)
   return LinkEnd{*device, single, count};
 }
 
-// Core k of a set joins spine k / (cores a spine) of every set of spines, as the builder numbers them.
+// Core k of a set is connected to spine k / (cores per spine) of every set of spines, as the builder numbers
+// them.
 bool joined(const LinkEnd& a, const LinkEnd& b) {
   if (!a.single || !b.single) return true;
   const LinkEnd &fewer = a.count < b.count ? a : b, &more = a.count < b.count ? b : a;
   return more.count % fewer.count == 0 && *more.single / (more.count / fewer.count) == *fewer.single;
 }
 
-// "leaf0 -> spine1 #2" without its number, and the number; none where it ends in none.
+// "leaf0 -> spine1 #2" without its number, and the number; none if it does not end in one.
 std::pair<std::string, std::optional<std::uint32_t>> split_cable(const std::string& name) {
   const auto at = name.rfind(" #");
   if (at == std::string::npos) return {name, {}};
@@ -53,7 +54,7 @@ std::pair<std::string, std::optional<std::uint32_t>> split_cable(const std::stri
   return {name.substr(0, at), number};
 }
 
-// What the device that the name begins with is joined to, else any link.
+// Lists the links of the device with which the name begins, else any link.
 std::string remedy(const Topology& topology, const std::string& name) {
   const auto from = link_end(topology, name.substr(0, name.find(kArrow)));
   const auto links = from ? topology.links_from(from->device) : LinksFrom();

@@ -24,7 +24,7 @@ std::vector<std::uint32_t> node_order(const Placement& placement, std::uint32_t 
       order[i] = static_cast<std::uint32_t>(std::uint64_t{i} * nodes / wanted);
     order.resize(wanted);
   } else if (placement.kind == PlacementKind::random) {
-    // Fisher-Yates by hand: std::shuffle may differ between standard libraries.
+    // A hand-written Fisher-Yates shuffle, because std::shuffle may differ between standard libraries.
     std::mt19937_64 random(seed);
     for (std::uint32_t i = nodes; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   }
@@ -36,7 +36,7 @@ std::vector<std::uint32_t> node_order(const Placement& placement, std::uint32_t 
 std::vector<DeviceId> place_ranks(const TopologySpec& spec, const Topology& topology, std::uint64_t seed) {
   const auto all = topology.accelerators();
   const std::size_t wanted = spec.accelerators ? static_cast<std::size_t>(*spec.accelerators) : all.size();
-  // The topology's own order: of a torus, by coordinate.
+  // The topology's own order: in a torus, by coordinate.
   if (spec.placement.kind == PlacementKind::packed && wanted <= all.size())
     return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted)};
   std::vector<std::vector<DeviceId>> by_node(topology.nodes());

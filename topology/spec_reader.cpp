@@ -50,7 +50,7 @@ class PlacementCodec final : public config::Codec<Placement> {
   config::CodecPtr<std::vector<int>> nodes_ = config::codec_for<std::vector<int>>();
 };
 
-// Keys of a fabric that say something else than their default.
+// The keys of a fabric that differ from their default.
 std::vector<std::string> said(const FabricSpec& fabric) {
   const auto codec = config::codec_for<FabricSpec>();
   const config::Value now = codec->write(fabric), usual = codec->write(FabricSpec{});
@@ -62,7 +62,7 @@ std::vector<std::string> said(const FabricSpec& fabric) {
   return keys;
 }
 
-// What has no effect beside `way` must not look as if it had.
+// Keys that have no effect beside `way` are refused.
 void refuse_idle_keys(const TopologySpec& spec, const config::Node& node, config::Reader& reader) {
   const bool file = !spec.file.empty(), devices = !spec.devices.empty();
   const char* way = file ? "file" : devices ? "devices" : "node";

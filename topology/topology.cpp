@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 10> kLinkKinds = {"nvlink", "c2c",    "in
                                                          "torus",  "other"};
 constexpr std::array<std::string_view, 4> kRoutings = {"static", "ecmp", "adaptive", "spray"};
 
-// What a device is called inside its node; fabric switches are called by tier.
+// Names of devices inside their node; fabric switches are named by tier.
 constexpr std::array<std::string_view, 8> kShortNames = {"gpu", "nvswitch", "pcie",   "cpu",
                                                          "mem", "nic",      "switch", "storage"};
 constexpr std::array<std::string_view, 4> kTierNames = {"switch", "leaf", "spine", "core"};

@@ -11,10 +11,10 @@
 namespace topsim::topology {
 namespace {
 
-// Counting sort of links first, first + 1, ... by their starts: numbers stay ascending inside a device.
+// Counting sort of links first, first + 1, ... by their start; numbers stay ascending within a device.
 void sort_by_start(std::span<const Link> links, std::size_t first, std::size_t devices,
                    std::vector<std::uint32_t>& begin, std::vector<LinkId>& sorted) {
-  begin.assign(devices + 2, 0);  // one place on, until all are in theirs
+  begin.assign(devices + 2, 0);  // shifted by one until all links are placed
   for (const Link& link : links) ++begin[link.from.index() + 2];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   sorted.resize(links.size());
@@ -22,7 +22,7 @@ void sort_by_start(std::span<const Link> links, std::size_t first, std::size_t d
   begin.pop_back();
 }
 
-// Devices of nodes, in the order of those and of their numbers in them.
+// Devices of nodes, ordered by node and by their number in it.
 class ByNode {
  public:
   explicit ByNode(std::vector<DeviceId>& list) : list_(list) {}
@@ -33,7 +33,7 @@ class ByNode {
     list_.push_back(id);
   }
   void sort(const Topology& t) {
-    if (in_order_) return;  // as recipes make them
+    if (in_order_) return;  // recipes create them in order
     std::sort(list_.begin(), list_.end(), [&t](DeviceId a, DeviceId b) {
       const Device x = t.device(a), y = t.device(b);
       return std::tie(x.node, x.local, a) < std::tie(y.node, y.local, b);
@@ -104,7 +104,7 @@ void TopologyBuilder::check(LinkId id) const {
   const std::size_t before = id.value < t.copies_.links ? 0 : t.links().size() - t.links_.size();
   const Link& l = t.links_[id.index() - before];
   const std::size_t devices = t.devices().size();
-  if (l.from.index() >= devices || l.to.index() >= devices)  // what is invalid is beyond them, too
+  if (l.from.index() >= devices || l.to.index() >= devices)  // an invalid id is out of range too
     throw InternalError(fmt::format("link {} has an end that is no device", id.value));
   if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", id.value));
   if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
@@ -113,7 +113,7 @@ void TopologyBuilder::check(LinkId id) const {
   if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", id.value));
 }
 
-// What is true of the first of nodes that are copies is true of all: only that one is looked at.
+// What holds for the first of equal nodes holds for all, so only the first is examined.
 void TopologyBuilder::sort_links() {
   Topology& t = result_;
   const std::size_t copied = std::size_t{t.copies_.nodes} * t.copies_.links;
@@ -152,7 +152,7 @@ void TopologyBuilder::list_devices() {
   };
   if (t.copies_.nodes > t.nodes_)
     throw InternalError(fmt::format("{} nodes of {} are copies", t.copies_.nodes, t.nodes_));
-  std::vector<std::size_t> listed;  // of each node that is a copy
+  std::vector<std::size_t> listed;  // of each copied node
   for (std::size_t i = 0; i < t.copies_.devices; ++i) {
     check(i, t.devices_[i]);
     if (is_listed(t.devices_[i])) listed.push_back(i);

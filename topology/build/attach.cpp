@@ -28,7 +28,7 @@ void set_planes(const FabricInput& in, Attachment& a) {
            "a multiple of planes");
 }
 
-// Ports by NIC and leaf; `rail` counts NICs (or accelerators) until deal_rails() puts several on one.
+// Assigns ports to leaves; `rail` numbers NICs (or accelerators) until deal_rails() puts several on one rail.
 int cut_ports(const FabricInput& in, Attachment& a) {
   const auto nics = static_cast<int>(in.stamp.nics.size());
   const auto accelerators = static_cast<int>(in.stamp.accelerators.size());
@@ -64,7 +64,8 @@ int ports_on_fullest_leaf(const Attachment& a) {
   return most;
 }
 
-// Puts `slots` NICs of a node on as many rails as the kind of fabric wants and the leaf has ports for.
+// Distributes the `slots` NICs of a node over as many rails as the kind of fabric needs and the leaf has
+// ports for.
 void deal_rails(const FabricInput& in, Attachment& a, int slots, int most) {
   const std::vector<NodePort> apart = a.ports;
   a.rails =
@@ -80,7 +81,7 @@ int down_ports(const FabricInput& in) {
   return down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * in.uplink_speed());
 }
 
-// Of a user's nodes_per_leaf, which may fill every port of a leaf only where nothing is above it.
+// Checks a user's nodes_per_leaf, which may use every port of a leaf only if nothing is above it.
 void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
   const bool rails_meet = in.spec.kind != "rail-only" && a.rails > 1;
   const bool spines = in.spec.tiers != 1 && (in.nodes > nodes || rails_meet || a.leaves_in_plane() > 1);
@@ -94,10 +95,10 @@ void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
                   : "use kind rail, or a switch with more ports");
 }
 
-// Nodes that share leaves.
+// The number of nodes that share leaves.
 int group_size(const FabricInput& in, const Attachment& a) {
   const int on_one_leaf = in.leaf().radix / a.ports_per_node;
-  // Without spines every port of a leaf may face the nodes.
+  // Without spines every port of a leaf may connect to nodes.
   const bool own_leaves = in.spec.kind == "rail-only" || (in.spec.kind == "fat-tree" && a.rails == 1);
   const bool may_do_without = own_leaves && a.leaves_in_plane() == 1 && in.spec.tiers.value_or(1) == 1;
   const bool single =
@@ -129,8 +130,8 @@ Attachment attach_nodes(const FabricInput& in) {
   deal_rails(in, a, slots, down_ports(in));
   a.nodes_per_group = std::min(group_size(in, a), in.nodes);
   a.groups = (in.nodes + a.nodes_per_group - 1) / a.nodes_per_group;
-  // As many on each leaf as on any other, where nobody says how many: a leaf that is nearly empty would have
-  // the uplinks of a full one.
+  // Unless a number is given, all leaves get equally many nodes: a nearly empty leaf would have the uplinks
+  // of a full one.
   if (!in.spec.nodes_per_leaf && in.spec.unit_nodes == 0)
     a.nodes_per_group = (in.nodes + a.groups - 1) / a.groups;
   return a;

@@ -25,7 +25,7 @@ Topology build_file(const std::string& path, const Catalogue& catalogue, const B
   try {
     return build(spec, catalogue, options);
   } catch (const ConfigError& error) {
-    // Paths are those of a scenario; the file has the section's keys at its top.
+    // The paths of problems are those of a scenario; the file has the section's keys at its top level.
     std::vector<Problem> problems = error.problems();
     constexpr std::string_view kSection = "topology.";
     for (Problem& problem : problems)
@@ -66,7 +66,7 @@ std::vector<Problem> unknown_names(const TopologySpec& spec, const Catalogue& ca
 }
 
 namespace {
-// Coordinates of chips that form a torus within every node: node, then place in it.
+// The coordinates of chips that form a torus within every node: node, then place in it.
 void number_chips(const NodeStamp& stamp, std::span<const std::uint32_t> first_device, Topology& facts) {
   if (stamp.torus.empty()) return;
   facts.torus_dimensions = {static_cast<int>(first_device.size())};
@@ -98,7 +98,7 @@ Topology build(const TopologySpec& spec, const Catalogue& catalogue, const Build
   const NodeStamp stamp = make_node(spec, hardware, builder);
   const auto nodes = static_cast<std::size_t>(spec.nodes);
   const std::size_t cables = stamp.nics.size() * 6 + stamp.accelerators.size() * 2;
-  const std::size_t kept = stamp.domain_nodes <= 1 ? 1 : nodes;  // of equal nodes one
+  const std::size_t kept = stamp.domain_nodes <= 1 ? 1 : nodes;  // of equal nodes only one is kept
   builder.reserve(kept * stamp.devices.size() + nodes, kept * stamp.links.size() + nodes * cables);
   builder.set_nodes(static_cast<std::uint32_t>(spec.nodes));
   builder.facts().peer_to_peer = stamp.peer_to_peer;

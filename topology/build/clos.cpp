@@ -34,7 +34,7 @@ class Clos {
       }
   }
 
-  // One switch each for half of a node's NICs, and nothing above: cables between the two.
+  // One switch for each half of a node's NICs, and nothing above: cables between the two.
   void pair() {
     const double wanted = a_.nodes_per_group * a_.ports_per_node / ratio_of(in_.spec, 0);
     const int down = a_.nodes_per_group * a_.ports_per_node;
@@ -65,7 +65,7 @@ class Clos {
     demand.spine_ratio = ratio_of(in_.spec, 1);
     const ClosPlan plan = plan_clos(demand);
     const bool merge = in_.even_split() && plan.spines > in_.merge_switches_above;
-    // Leaves of the plane in the order in which they fill pods.
+    // Leaves of the plane, in the order in which they fill pods.
     std::vector<std::vector<DeviceId>> pods;  // spines of each
     const int per_pod = plan.tiers == 2 ? a_.groups : plan.leaves_per_pod;
     const bool by_nodes = plan.tiers == 2 || demand.pod_rails > 1;
@@ -105,7 +105,7 @@ class Clos {
       join_switches(in_, builder_, leaf, spine, merge ? plan.uplinks() : plan.leaf_cables, 2);
   }
 
-  // Spine j of every pod to the same cores.
+  // Connects spine j of every pod to the same cores.
   void cores(const ClosPlan& plan, const std::vector<std::vector<DeviceId>>& pods, bool merge) {
     if (merge) {
       const DeviceId core = add_switch(in_, builder_, 3, core_++, plan.spines * plan.cores);

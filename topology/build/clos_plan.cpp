@@ -11,12 +11,12 @@
 namespace topsim::topology {
 namespace {
 
-// Spread of `uplinks` cables over the switches above.
+// How `uplinks` cables are spread over the switches above.
 struct Spread {
   int switches = 0, cables = 0;  // cables to each of them
 };
 
-// REQUIRES: uplinks > 0. `below` switches share the ones above; each of those has `ports` for them.
+// REQUIRES: uplinks > 0. `below` switches share the upper ones, each of which has `ports` ports for them.
 std::optional<Spread> spread(int uplinks, int most_uplinks, int below, int ports) {
   std::optional<Spread> rounded, exact;
   for (int switches = 1; switches <= most_uplinks; ++switches) {
@@ -28,7 +28,7 @@ std::optional<Spread> spread(int uplinks, int most_uplinks, int below, int ports
       break;
     }
   }
-  // The exact ratio, unless it costs more than twice the switches of a slightly better one.
+  // The exact ratio, unless it needs more than twice the switches of a slightly better ratio.
   if (exact && exact->switches <= 2 * rounded->switches) return exact;
   return rounded;
 }

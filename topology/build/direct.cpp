@@ -1,4 +1,4 @@
-// Two nodes without a switch: NIC i of one to NIC i of the other.
+// Two nodes without a switch: NIC i of one is connected to NIC i of the other.
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"

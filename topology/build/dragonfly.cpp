@@ -1,6 +1,6 @@
-// Dragonfly (Kim et al. 2008): groups of routers joined all to all inside; every router has global cables to
-// other groups, distributed so that each pair of groups gets the same number, as far as possible. dimensions:
-// [groups, routers a group, NIC ports a router, global cables a router].
+// Dragonfly (Kim et al. 2008): groups of routers, fully connected within a group; every router has global
+// cables to other groups, distributed so that each pair of groups gets the same number, as far as possible.
+// dimensions: [groups, routers per group, NIC ports per router, global cables per router].
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"
@@ -29,10 +29,11 @@ Shape shape_of(const FabricInput& in, int ports) {
   return {groups, a, h, h};
 }
 
-// The router of the `nic`-th NIC of all, counted node by node. The NICs of a node are connected to as many
-// routers of their group, as in HPE's Cray EX, where each compute blade of a chassis is connected to each of
-// its switch blades (NERSC, Perlmutter architecture: 8 compute blades of two nodes of four NICs and 4 switch
-// blades a chassis): n routers share the NICs of n times as many nodes as one would take.
+// The router of the `nic`-th NIC of all, counted node by node. The NICs of a node are connected to equally
+// many routers of their group, as in HPE's Cray EX, where each compute blade of a chassis is connected to
+// each of its switch blades (NERSC, Perlmutter architecture: 8 compute blades of two nodes of four NICs and 4
+// switch blades per chassis): n routers share the NICs of n times as many nodes as a single router would
+// serve.
 int router_of(int nic, int nics_of_node, int nics_of_router, int routers_of_group) {
   const int group = nic / (routers_of_group * nics_of_router),
             inside = nic % (routers_of_group * nics_of_router);
@@ -47,7 +48,7 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   int ports_per_node = 0;
   for (const NicPort& nic : in.stamp.nics) ports_per_node += nic.ports;
   const Shape s = shape_of(in, ports_per_node * in.nodes);
-  // Of a switch, what its cables take.
+  // The share of a switch's ports that its cables use.
   const double used = static_cast<double>(s.terminals) / in.leaf().radix +
                       static_cast<double>(s.routers - 1 + s.global) / in.leaf().uplink_radix;
   if (used > 1 + 1e-9)
@@ -82,8 +83,8 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
       join_nic(in, builder, node, static_cast<std::size_t>(nic), routers[static_cast<std::size_t>(at)],
                nic_cable(in, out.ports, out.rate));
     }
-  // What ports a small group leaves are further cables of its own: of Rosetta's 64, 16 lead to NICs and 17 to
-  // other groups, so that each of 15 neighbours has two.
+  // In a small group, free ports become further cables within the group: of Rosetta's 64, 16 lead to NICs and
+  // 17 to other groups, so that each of 15 neighbours has two.
   const int spare =
       static_cast<int>(in.leaf().uplink_radix * (1 - static_cast<double>(s.terminals) / in.leaf().radix)) -
       s.global;

@@ -32,7 +32,7 @@ class Explicit {
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     builder_.set_nodes(nodes_);
     Topology topology = std::move(builder_).finish();
-    // Ranks go along the coordinates where these name every accelerator, as they do in a recipe.
+    // Ranks follow the coordinates if these name every accelerator, as in a recipe.
     std::vector<DeviceId> chips = topology.torus_chips;
     const auto all = topology.accelerators();
     return std::is_permutation(chips.begin(), chips.end(), all.begin(), all.end())
@@ -107,7 +107,7 @@ class Explicit {
     return found == spec_.link_types.end() ? nullptr : &*found;
   }
 
-  // What the catalogue knows of one cable of the link. Throws ConfigError where it does not know the name.
+  // The catalogue's figures for one cable of the link. Throws ConfigError if it does not know the name.
   std::optional<LinkFigures> known_figures(const LinkSpec& l, const std::string& path) const {
     if (l.link.use.empty() || declared(l) != nullptr) return std::nullopt;
     LinkChoice plain;
@@ -116,12 +116,12 @@ class Explicit {
     const std::string said = "topology." + path + ".use";
     LinkFigures known = hardware_.link(plain, said);
     plain.bandwidth = l.link.bandwidth.value_or(known.line_rate * l.count) * (1.0 / l.count);
-    // Another rate than the catalogue's is part of what the link is called.
+    // A rate other than the catalogue's becomes part of the link's name.
     if (std::abs(*plain.bandwidth / known.line_rate - 1) > 1e-9) known = hardware_.link(plain, said);
     return known;
   }
 
-  // False: what the link says of itself does not go together.
+  // False: the link's own figures contradict each other.
   bool check_figures(const LinkSpec& l, const std::string& path, const std::optional<LinkFigures>& known) {
     if (known && !l.kind.empty() && link_kind(l.kind) != known->kind) {
       report(path + ".kind",
@@ -155,7 +155,7 @@ class Explicit {
     return builder_.link_type({std::string(name_of(kind)), std::string(name_of(kind)), l.source});
   }
 
-  // Figures of all cables of the link together.
+  // The figures of all cables of the link together.
   std::optional<Link> figures(const LinkSpec& l, const std::string& path, bool into_switch) {
     std::optional<LinkFigures> known;
     try {
@@ -169,7 +169,7 @@ class Explicit {
     out.kind = known ? known->kind : link_kind(l.kind).value_or(LinkKind::other);
     out.count = static_cast<std::uint16_t>(l.count);
     out.line_rate = l.link.bandwidth ? *l.link.bandwidth : known->line_rate * static_cast<double>(l.count);
-    // A bandwidth of one's own keeps the encoding and headers of the catalogue link it overrides.
+    // A bandwidth given by the user keeps the encoding and headers of the catalogue's link.
     const double share = known ? known->capacity / known->line_rate : 1.0;
     out.capacity = l.link.capacity.value_or(out.line_rate * share);
     out.latency = latency_of(l, known, into_switch);
@@ -224,7 +224,7 @@ class Explicit {
       if (!linked_[i])
         report(fmt::format("devices[{}]", i), fmt::format("no link leads to \"{}\"", spec_.devices[i].name),
                "add a link, or remove the device");
-    // A fabric alone may be looked at, but something must be its end.
+    // A fabric alone may be inspected, but it needs end points.
     const auto has = [&](DeviceKind kind) {
       return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
     };
@@ -232,7 +232,7 @@ class Explicit {
       report("devices", "the topology has no accelerator", "add a device of kind \"accelerator\"");
   }
 
-  // Entries that nothing refers to: more likely a slip in a name than a wish.
+  // Entries that nothing refers to are probably misspelt names.
   void check_unused() {
     std::set<std::string> links, models;
     for (const LinkSpec& l : spec_.links) links.insert(l.link.use.empty() ? l.kind : l.link.use);
@@ -249,7 +249,7 @@ class Explicit {
                "\"model\" of a device names it; leave out what none is");
   }
 
-  // Who has which coordinates, where collectives go along the axes.
+  // The coordinates of accelerators, if collectives follow the axes of a torus.
   void add_torus() {
     const FabricSpec& fabric = spec_.fabric;
     if (fabric.chips.empty()) return;
@@ -273,12 +273,12 @@ class Explicit {
   const Hardware& hardware_;
   TopologyBuilder builder_;
   std::vector<Problem> problems_;
-  std::optional<Routing> routing_;  // of the first cable to a switch that the catalogue knows
+  std::optional<Routing> routing_;  // of the first cable to a switch that is in the catalogue
   std::map<std::string, std::size_t> by_name_;
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;
   std::vector<bool> linked_;
-  // By ends and kind: the entry. Between switches, routes spread over entries side by side; elsewhere not.
+  // The entry, by its ends and kind. Routes spread over parallel entries between switches, but not elsewhere.
   std::map<std::tuple<std::size_t, std::size_t, LinkKind>, std::size_t> joined_;
   std::uint32_t nodes_ = 1;
 };

@@ -25,7 +25,7 @@ bool uplink_says_nothing(const LinkChoice& l) {
   throw ConfigError({Problem{{}, path, std::move(message), {}, std::move(help), {}}});
 }
 
-// The switch of a tier; a choice that names none is a copy of the tier's below with its own changes.
+// The switch of a tier; a choice without a name copies the switch of the tier below, with its own changes.
 struct Chosen {
   const SwitchEntry* entry;
   std::optional<int> ports;
@@ -53,9 +53,8 @@ int radix_of(const Chosen& chosen, const LinkFigures& cable, const LinkFigures& 
   return radix;
 }
 
-// Whether the measured figure per switch holds at a switch of that tier: where nothing else is asked for, and
-// the switch by itself does not take longer, as deep-buffered chassis do; with such a one it was not
-// measured.
+// Whether the measured latency per switch applies to a switch of that tier: the scenario sets no other
+// latency, and the switch alone is not slower, as deep-buffered chassis are, for which it was not measured.
 bool hop_holds(const FabricInput& in, const Chosen& chosen, std::size_t tier) {
   const LinkFigures& cable = tier == 0 ? in.link : in.uplink;
   const LinkChoice& said = tier == 0 || uplink_says_nothing(in.spec.uplink) ? in.spec.link : in.spec.uplink;
@@ -63,7 +62,7 @@ bool hop_holds(const FabricInput& in, const Chosen& chosen, std::size_t tier) {
   return said.latency || chosen.entry->port_to_port <= *cable.hop;
 }
 
-// Latency of a link towards a switch of that tier, from below.
+// The latency of a link up to a switch of that tier.
 void set_latency(const FabricInput& in, const Chosen& chosen, std::size_t tier, TierSwitch& out) {
   const LinkFigures& cable = tier == 0 ? in.link : in.uplink;
   if (hop_holds(in, chosen, tier)) {
@@ -98,7 +97,7 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
   }
 }
 
-// A host of a torus, alone: the chips' links to each other are there, those out of the host idle.
+// A single host of a torus: the links among its chips exist, those out of the host are idle.
 void take_own_block(FabricSpec& spec, const NodeStamp& stamp) {
   if (stamp.torus_block.empty() || stamp.torus_link.empty()) return;
   spec.kind = "mesh";
@@ -128,7 +127,7 @@ void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, 
   link.latency = in.tiers[static_cast<std::size_t>(upper - 1)].latency;
   Link back = link;
   std::swap(back.from, back.to);
-  // By the same cable, whose length is the upper tier's.
+  // The same cable, with the length of the upper tier.
   const TierSwitch& lower = in.tiers[static_cast<std::size_t>(std::max(upper - 2, 0))];
   back.latency = lower.own ? *lower.own + fibre(in.spec.cable_length(static_cast<std::size_t>(upper - 1)))
                            : lower.latency;
@@ -181,7 +180,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   facts.routing = in.routing;
   facts.nic_latency = in.spec.nic_latency.value_or(in.link.nic_base);
   if (in.spec.kind == "torus" || in.spec.kind == "mesh") {
-    // Dimension order: the chips forward packets themselves.
+    // Dimension order: the chips themselves forward packets.
     facts.routing = in.spec.routing.value_or(Routing::static_);
     return build_torus(in, builder);
   }

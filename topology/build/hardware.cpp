@@ -9,7 +9,7 @@
 namespace topsim::topology {
 namespace {
 
-// The catalogue does not know where the scenario said the name.
+// Reports an error of the catalogue at the place where the scenario gives the name.
 template <class LookUp>
 const auto& at(const std::string& path, LookUp look_up) {
   try {
@@ -43,11 +43,11 @@ const FabricRecipe& Hardware::fabric(std::string_view id, const std::string& pat
 LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) const {
   LinkEntry link = at(path, [&]() -> const LinkEntry& { return catalogue_.link(choice.use); });
   std::string id = link.id;
-  if (choice.bandwidth) {  // part of the id, by which types of links are told apart
+  if (choice.bandwidth) {  // part of the id, which distinguishes types of links
     link.line_rate = *choice.bandwidth;
     const std::string rate = fmt::format("{:g} Gbit/s", link.line_rate.value() * 8e-9);
     id += " at " + rate;
-    if (link.is_fabric()) link.label += ", here " + rate;  // names of others are told with their speed
+    if (link.is_fabric()) link.label += ", here " + rate;  // names of other links are shown with their speed
   }
   if (choice.capacity || choice.latency) id += " (changed)";
   const auto& packets = link.kind == LinkKind::ethernet ? ethernet_ : infiniband_;
@@ -73,8 +73,9 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
 }
 
 const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::string& path) const {
-  // Boxes made for the link before others that can speak it, before Ethernet of the same speed (clouds do not
-  // publish theirs: EFA), no chassis of line cards; then the one with the most ports, then the first by name.
+  // Prefers switches made for the link to others that support it, these to Ethernet of the same speed (clouds
+  // do not publish theirs: EFA), and excludes chassis of line cards; then the one with the most ports, then
+  // the first by name.
   constexpr int kMostPortsOfABox = 256;
   const SwitchEntry* best = nullptr;
   std::pair<int, int> best_rank;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kPath = "topology.node";
 
-// Devices and links of one node while it grows.
+// The devices and links of one node while it is built.
 class NodeDraft {
  public:
   NodeDraft(const NodeRecipe& recipe, const NodeChoice& choice, const Hardware& hardware,
@@ -55,7 +55,7 @@ class NodeDraft {
                             {}});
     };
     most("accelerators", choice_.accelerators, recipe_.accelerators, "accelerators");
-    int nics = 0;  // that do not belong to accelerators which are left out
+    int nics = 0;  // without those that belong to accelerators left out
     for (const NicGroup& group : recipe_.nics)
       for (int i = 0; group.compute && i < group.count; ++i) nics += there(owner_of(group, i)) ? 1 : 0;
     most("nics", choice_.nics, nics, "NICs for the fabric");
@@ -137,7 +137,7 @@ class NodeDraft {
     }
   }
 
-  // Row-major coordinates, last dimension fastest; a dimension of two has one pair of neighbours.
+  // Row-major coordinates, the last dimension fastest; a dimension of two has one pair of neighbours.
   void torus(const LinkFigures& link) {
     const std::vector<int>& dims = recipe_.scale_up.dims;
     stamp_.torus = dims;
@@ -191,7 +191,7 @@ class NodeDraft {
           nic_slots_.emplace_back();
           continue;
         }
-        // Adapters that do not join the compute fabric are storage to us.
+        // Adapters outside the compute fabric are treated as storage.
         const std::uint32_t nic = add(group.compute ? DeviceKind::nic : DeviceKind::storage, id);
         nics_.push_back(nic);
         nic_slots_.push_back(entry.pcie);
@@ -217,7 +217,7 @@ class NodeDraft {
   }
 
   void pcie_tree() {
-    std::vector<std::uint32_t> hub;  // of each branch: its switch, or what it hangs on
+    std::vector<std::uint32_t> hub;  // of each branch: its switch, or the device above
     for (const PcieBranch& branch : recipe_.pcie) {
       const std::uint32_t parent = branch.parent >= 0 ? hub.at(static_cast<std::size_t>(branch.parent))
                                                       : sockets_.at(static_cast<std::size_t>(branch.socket));
@@ -239,7 +239,7 @@ class NodeDraft {
         attached_.push_back(*nics_[n]);
       }
     }
-    // What the recipe leaves unplaced sits on the first socket.
+    // Devices that the recipe does not place are on the first socket.
     for (std::size_t n = 0; n < nics_.size() && !sockets_.empty(); ++n)
       if (nics_[n] && std::find(attached_.begin(), attached_.end(), *nics_[n]) == attached_.end())
         join(*nics_[n], sockets_.front(), slot({}, nic_slots_[n]));
@@ -253,7 +253,7 @@ class NodeDraft {
   std::uint32_t next_local_[8] = {};
   int accelerators_ = choice_.accelerators.value_or(recipe_.accelerators);
   std::vector<std::uint32_t> sockets_, attached_;
-  std::vector<std::optional<std::uint32_t>> nics_;  // of the recipe; nothing where it is left out
+  std::vector<std::optional<std::uint32_t>> nics_;  // of the recipe; nothing if the NIC is left out
   std::vector<std::string> nic_slots_;
 };
 

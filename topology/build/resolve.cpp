@@ -1,4 +1,4 @@
-// A fabric as the scenario specifies it: the recipe's figures where no key overrides them.
+// A fabric as the scenario specifies it: the recipe's figures, except where a key overrides them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool is_kind(std::string_view name) {
 
 void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
   if (recipe.tiers.empty()) return;
-  // Whoever names a switch means all tiers that they do not name.
+  // A switch given by the user applies to all tiers for which none is named.
   if (spec.switch_model.use.empty()) {
     const auto take = [&](SwitchChoice& choice, std::size_t tier) {
       if (choice.use.empty() && tier < recipe.tiers.size()) choice.use = recipe.tiers[tier].switch_id;
@@ -32,7 +32,7 @@ void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
   if (spec.oversubscription.empty())
     for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   for (const FabricTier& tier : recipe.tiers) spec.usual_length.push_back(tier.length);
-  // A recipe of rails that is built as a fat tree does not say how many leaves a node uses.
+  // A recipe of rails that is built as a fat tree does not define how many leaves a node uses.
   if (spec.kind == "fat-tree" && recipe.kind == "fat-tree")
     spec.node_leaves = recipe.tiers.front().switches_per_unit;
   if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == "fat-tree") spec.tiers = 1;
@@ -58,7 +58,7 @@ void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
   }
 }
 
-// Which keys a kind of fabric has a use for.
+// The kinds of fabric for which a key has an effect.
 enum Family : unsigned { kNone = 1, kClos = 2, kDragonfly = 4, kTorus = 8, kDirect = 16 };
 
 Family family_of(std::string_view kind) {
@@ -135,7 +135,7 @@ void refuse_idle_ratios(const FabricSpec& asked) {
   if (ratios.size() > tiers && ratios.size() > 1)
     refuse("topology.fabric.oversubscription", fmt::format("{} ratios for a fabric of {} tier{} of switches",
                                                            ratios.size(), tiers, tiers == 1 ? "" : "s"));
-  // Two leaves and nothing else have cables between them.
+  // Two leaves without spines have cables between them.
   if (tiers > 1 && ratios.size() == tiers && ratios.back() != 1)
     refuse(fmt::format("topology.fabric.oversubscription[{}]", tiers - 1),
            fmt::format("nothing is above the {} of this fabric", tiers == 2 ? "spines" : "cores"));

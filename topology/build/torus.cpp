@@ -1,7 +1,7 @@
-// Accelerators joined to their neighbours without switches (TPU pods): coordinates are row-major over the
+// Accelerators connected to their neighbours without switches (TPU pods): coordinates are row-major over the
 // whole cluster, last dimension fastest; a torus wraps around, a mesh does not. A node holds a block of
-// neighbours (TPU v4: 2 x 2 x 1), nodes follow each other row-major too. Ranks follow coordinates, not nodes,
-// as JAX hands out the devices of a slice.
+// neighbours (TPU v4: 2 x 2 x 1), and nodes are row-major too. Ranks follow coordinates, not nodes, which is
+// how JAX orders the devices of a slice.
 #include <fmt/ranges.h>
 
 #include <numeric>
@@ -12,7 +12,7 @@
 namespace topsim::topology {
 namespace {
 
-// The node's block with as many dimensions as the fabric; without one a node is a run along the last
+// The node's block, with as many dimensions as the fabric; without a block a node is a run along the last
 // dimension.
 std::vector<int> block_of(const FabricInput& in) {
   const std::vector<int>& dims = in.spec.dimensions;
@@ -33,7 +33,7 @@ std::vector<int> block_of(const FabricInput& in) {
   return block;
 }
 
-// By coordinate, row-major: which accelerator stands there, counted node by node.
+// The accelerator at each coordinate (row-major), counted node by node.
 std::vector<long long> places(const std::vector<int>& dims, const std::vector<int>& block) {
   const long long total = std::accumulate(dims.begin(), dims.end(), 1LL, std::multiplies<>());
   std::vector<long long> place(static_cast<std::size_t>(total));
@@ -53,7 +53,7 @@ std::vector<long long> places(const std::vector<int>& dims, const std::vector<in
   return place;
 }
 
-// Three factors, as equal as they get, without those of 1.
+// Three factors that are as equal as possible, without those of 1.
 std::vector<long long> nearest_to_a_cube(long long total) {
   std::vector<long long> best{1, 1, total};
   for (long long a = 1; a * a * a <= total; ++a) {

@@ -26,7 +26,7 @@ Order order_of(const Document& document) {
   return order;
 }
 
-// An entry stands before those that are like it.
+// Puts an entry before those that are "like" it.
 void put_in(const Order& order, Value& root) {
   for (const auto& section : root.children) {
     const auto places = order.find(section->key);
@@ -64,7 +64,7 @@ Document hardware_document(std::span<const std::string> directories, const std::
   for (const std::string& directory : directories) {
     const std::string path = directory + "/hardware/" + file + ".json";
     std::error_code error;
-    const bool last = &directory == &directories.back();  // where none has the file, its name is told
+    const bool last = &directory == &directories.back();  // if none has the file, the last one is named
     if (!std::filesystem::exists(path, error) && (!last || whole)) continue;
     Document layer = Document::read_file(path);
     if (!whole) {

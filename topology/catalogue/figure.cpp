@@ -8,7 +8,7 @@ using config::Kind;
 using config::Node;
 using config::Value;
 
-const std::vector<std::string> kDisagreeing{"others", "use", "why"};  // keys where sources do
+const std::vector<std::string> kDisagreeing{"others", "use", "why"};  // keys where sources disagree
 
 const config::Value* sources_of(const Node& node) {
   const config::Value* value = &node.value();
@@ -41,7 +41,7 @@ Node open_sourced(const Node& node, config::Reader& reader) {
   return check_source(node[1], reader) ? node[0] : Node{};
 }
 
-// The id under which a schema stands in the $defs, where most kinds of figures are asked for many times.
+// The id of a schema in $defs, where kinds of figures that occur often are stored once.
 std::string kept_once(const std::string& name, Value schema, config::Definitions& definitions) {
   const std::string text = config::to_text(schema);
   for (int number = 1;; ++number) {

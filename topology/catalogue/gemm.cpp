@@ -10,7 +10,7 @@ namespace topsim::topology {
 namespace {
 constexpr double kTilePerimeter = 1.0 / 256 + 1.0 / 128;
 
-// m of one accelerator: measured best over data-sheet rate.
+// m of one accelerator: the best measured rate divided by the data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
   const double* best = accelerator.best_product(precision);
   if (best == nullptr) return {};
@@ -28,8 +28,8 @@ double rate_per_unit(const Accelerator& accelerator, std::string_view precision)
   return accelerator.dense_flops.find(precision)->second / std::max(1, accelerator.compute_units);
 }
 
-// What the best tile reaches over what the relative's does, and why; `q` is the precision of the shape,
-// `sibling` m in bf16 of a chip of the same architecture.
+// The ratio of the best tile's efficiency to the relative's, and its source; `q` is the precision of the
+// shape, `sibling` is m in bf16 of a chip of the same architecture.
 std::pair<double, std::string> height(const Accelerator& accelerator, std::string_view precision,
                                       const Accelerator& relative, std::string_view q,
                                       const std::optional<double>& sibling) {
@@ -37,7 +37,7 @@ std::pair<double, std::string> height(const Accelerator& accelerator, std::strin
   const double theirs = measured_share(relative, q).value_or(best_tile);
   if (const auto mine = measured_share(accelerator, precision))
     return {*mine / theirs, "its best " + std::string(precision) + " product"};
-  // What the relative loses from q to this precision, a chip of its kind does too.
+  // A chip loses as much from q to this precision as its relative.
   const double narrowing =
       measured_share(relative, precision == "nvfp4" ? "fp4" : precision).value_or(theirs);
   const double lost = precision == q ? 1 : narrowing / theirs;
@@ -72,7 +72,7 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   gemm.peak_fraction = share * (1 + gemm.tile_penalty * kTilePerimeter);
   return gemm;
 }
-// Eager kernels follow the relative's: what they lose beside the memory is instructions and latency.
+// Eager kernels follow the relative's, because instructions and latency limit them beside the memory.
 void derive_kernel_shares(Accelerator& accelerator, const Accelerator& relative,
                           const Unmeasured& unmeasured) {
   for (const auto& [share, others] : {std::pair(&Accelerator::norm_fraction_eager, unmeasured.norm),
@@ -102,10 +102,10 @@ double best_tile_efficiency(const GemmConstants& gemm) {
 
 void derive_gemm_constants(ById<Accelerator>& accelerators, const Derivation& derivation) {
   const auto& [relatives, unmeasured] = derivation;
-  // Copies made before: what is derived on the way must not pass for fitted.
+  // Copies made beforehand: constants derived in this loop must not be taken for fitted ones.
   ById<Accelerator> fitted;
   for (const auto& [from, id] : relatives) fitted.insert(*accelerators.find(id));
-  // NVIDIA's names of architectures span chips of several kinds, and have relatives of their own.
+  // NVIDIA's architecture names cover chips of several kinds, which have relatives of their own.
   std::map<std::string, double, std::less<>> siblings;
   for (const auto& [id, accelerator] : accelerators)
     if (const auto share = measured_share(accelerator, kFittedIn);

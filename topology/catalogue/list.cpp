@@ -104,7 +104,7 @@ std::string value_text(const Node& value) {
   return value.is(Kind::string) ? value.text() : config::to_text(value.value(), 0);
 }
 
-// What nothing here counts with, so that it needs no source; who reads an entry may want it.
+// Facts that no computation uses, and that need no source; readers of an entry may want them.
 bool is_for_readers(std::string_view path) {
   constexpr std::array<std::string_view, 3> kPaths = {"asic", "rack_units", "host.numa_nodes"};
   return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
@@ -132,7 +132,7 @@ void collect(const Node& node, const Node& sources, const std::string& path, boo
     collect(node[i], sources, same_path ? path : below, chosen && !alternatives, figures);
   }
 }
-// Whether the entry itself says what stands at this path; a list replaces a list whole.
+// Whether the entry itself has a value at this path; a list replaces a list as a whole.
 bool says(Node entry, std::string_view path) {
   while (entry && !entry.is(Kind::array) && !path.empty()) {
     const auto dot = path.find('.');
@@ -142,7 +142,7 @@ bool says(Node entry, std::string_view path) {
   return static_cast<bool>(entry);
 }
 
-// Of an entry and of what it is like, in this order.
+// The figures of an entry, then those of the entry that it is like.
 void collect_entry(const Node& section, const Node& sources, const Node& entry,
                    std::vector<FigureRow>& figures) {
   collect(entry, sources, {}, true, figures);
@@ -158,7 +158,7 @@ void collect_entry(const Node& section, const Node& sources, const Node& entry,
   }
 }
 
-// What it is sold at; of a node, else of the one that it is like.
+// Its offers; for a node without any, those of the node that it is like.
 void collect_offers(std::span<const std::string> config_directories, const Node& section, Node entry,
                     std::vector<FigureRow>& figures) {
   const auto document = hardware_document(config_directories, "prices");

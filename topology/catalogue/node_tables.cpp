@@ -140,7 +140,7 @@ static const config::Object<RawNode>& table(Type<RawNode>) {
 }
 
 namespace {
-// Every branch gets its links said; what the tree says in common is taken over.
+// Gives every branch its links; those stated for the whole tree are the default.
 void fill_tree(RawNode& node) {
   node.pcie = node.raw_pcie.tree;
   const std::string& link = node.raw_pcie.link;
@@ -152,7 +152,7 @@ void fill_tree(RawNode& node) {
   }
 }
 
-// Entries that begin as one before them, "like", is.
+// Entries that start as a copy of an earlier one, "like".
 class NodesCodec final : public config::Codec<std::map<std::string, RawNode>> {
  public:
   using Nodes = std::map<std::string, RawNode>;

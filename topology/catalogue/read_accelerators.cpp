@@ -187,7 +187,7 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links, const Accelerato
     }
   };
   measured(raw.achievable, raw.achievable_flops);
-  measured(raw.sustained, raw.sustained_flops);  // where both are known, kernels follow this one
+  measured(raw.sustained, raw.sustained_flops);  // if both are known, kernels follow the sustained one
   raw.memory = raw.memory_facts.size;
   raw.memory_bandwidth = raw.memory_facts.bandwidth;
   if (raw.scale_up) {
@@ -197,7 +197,7 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links, const Accelerato
       raw.nvlink_line_rate = link->second.line_rate;
     }
   }
-  // 0: nobody measured it (gemm.cpp fills it).
+  // 0: not measured (gemm.cpp fills it in).
   raw.norm_fraction_eager = raw.kernels.norm.value_or(0);
   raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(0);
   raw.add_fraction_eager = raw.kernels.add.value_or(0);
@@ -233,7 +233,7 @@ Derivation read_accelerators(const config::Document& file, const ById<LinkEntry>
     convert(raw, links, whole);
     accelerators.emplace(raw.id, std::move(raw));
   });
-  // One of the files has it where there are several, so the table does not ask for it.
+  // With several files only one of them has it, so the table does not require it.
   if (!file.root().find("unmeasured"))
     reader.problem(file.root(), "missing key \"unmeasured\"", {},
                    "the shares that nobody's measurement gives");

@@ -27,7 +27,7 @@ const config::Object<CpusFile>& table(config::Type<CpusFile>) {
   return object;
 }
 
-// CpuEntry's; 1 where the link's packets are not known.
+// The overhead in CpuEntry; 1 if the link's packets are not known.
 double peer_overhead(Bytes packet, const LinkEntry& link) {
   const auto header = static_cast<double>(link.header.value());
   const auto whole = static_cast<double>(link.mtu.value()), cut = static_cast<double>(packet.value());

@@ -28,7 +28,7 @@ void check_names(const Node& entry, const RawNode& node, const NodeReferences& k
   }
 }
 
-// Each device hangs in exactly one place, and every number names a device.
+// Each device must be attached in exactly one place, and every number must name a device.
 void check_tree(const Node& entry, const NodeRecipe& node, Reader& reader) {
   int nics = 0;
   int owned = 0;

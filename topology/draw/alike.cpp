@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
 
-// Position in the node, figures; `to` none when the link leaves the node.
+// Position in the node, and figures; `to` is none if the link leaves the node.
 using LinkSign =
     std::tuple<std::uint32_t, std::uint32_t, LinkKind, std::uint16_t, std::uint16_t, double, double>;
 using DeviceSign = std::tuple<DeviceKind, std::uint32_t, std::uint32_t, std::uint16_t>;

@@ -14,7 +14,7 @@
 namespace topsim::topology {
 namespace {
 
-// Blue, orange, green, ... of Okabe and Ito (2008), told apart by colour-blind readers too.
+// Blue, orange, green, ... of Okabe and Ito (2008), which colour-blind readers can distinguish too.
 constexpr const char* kStyle = R"(<style>
 svg.topology{--ink:#1b1f24;--faint:#6b7280;--card:#ffffff;--edge:#c9ced6;--ground:#f6f7f9;--nvlink:#2f9e44;
 --pcie:#8a8f98;--socket:#b08900;--fabric:#1c7ed6;--torus:#9c36b5;background:var(--ground);
@@ -41,7 +41,7 @@ constexpr double kBoxWidth = 96, kBoxHeight = 20, kGap = 70, kRow = 26, kMargin 
 constexpr double kLabel = 12;  // room for a node's name
 constexpr double kLetter = 5.6;
 constexpr double kKey = 16;          // a line of the legend
-constexpr std::size_t kDense = 600;  // links, beyond which lines are drawn fainter: where they lie, not which
+constexpr std::size_t kDense = 600;  // links; beyond that lines are fainter and show only where links are
 
 std::size_t column_of(const Device& d) {
   switch (d.kind) {
@@ -134,7 +134,7 @@ class Drawing {
     return static_cast<std::size_t>(
         std::count_if(links.begin(), links.end(), [&](const Link& l) { return drawn(l); }));
   }
-  // What the colours and widths stand for: each kind of link that is drawn, once, in the order of the links.
+  // The meaning of colours and widths: each kind of link that is drawn, once, in the order of the links.
   [[nodiscard]] std::vector<std::string> legend() const {
     std::vector<std::string> entries;
     for (const Link& l : t_.links()) {
@@ -148,7 +148,7 @@ class Drawing {
     }
     return entries;
   }
-  // Of a column whose devices are all of one model.
+  // The model of a column, if all its devices have the same one.
   [[nodiscard]] std::string only_model(const std::vector<DeviceId>& column) const {
     const std::uint32_t model = t_.device(column.front()).model;
     const bool one =
@@ -156,7 +156,7 @@ class Drawing {
     return one ? t_.models()[model] : std::string();
   }
 
-  // Links inside the last column bow out to its right.
+  // Whether links inside the last column curve to its right.
   [[nodiscard]] bool arcs_at_the_edge() const {
     return std::any_of(t_.links().begin(), t_.links().end(), [&](const Link& l) {
       const Spot &a = spot_[l.from.index()], &b = spot_[l.to.index()];
@@ -164,7 +164,7 @@ class Drawing {
     });
   }
 
-  // A scale-up switch of several nodes, none of which is drawn.
+  // Whether it is a scale-up switch of several nodes, none of which is drawn.
   [[nodiscard]] bool serves_nobody(DeviceId d, const std::vector<bool>& shown) const {
     if (t_.device(d).kind != DeviceKind::nvswitch || t_.device(d).node != DeviceId::kNone) return false;
     const auto links = t_.links_from(d);
@@ -174,7 +174,7 @@ class Drawing {
     });
   }
 
-  // Every device when the cluster is small; else one node of each kind and the first switches of each tier.
+  // Every device of a small cluster; else one node of each kind and the first switches of each tier.
   void choose_devices() {
     std::vector<std::uint32_t> nodes;
     if (t_.nodes() <= options_.most_nodes) {
@@ -190,7 +190,7 @@ class Drawing {
     std::vector<bool> shown(t_.nodes());
     for (const std::uint32_t n : nodes) shown[n] = true;
     std::map<std::size_t, std::uint32_t> in_tier;
-    // PCIe and CPUs crowd the picture of a cluster.
+    // PCIe and CPUs would clutter the picture of a cluster.
     const bool inside = nodes.size() <= 2;
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
       const Device& d = t_.devices()[i];
@@ -217,7 +217,8 @@ class Drawing {
       right_ = x - kGap;
       rows = std::max(rows, columns_[c].size());
     }
-    // Devices of nodes line up with their node's share of the height, fabric switches spread over all of it.
+    // Devices of a node are within their node's share of the height; fabric switches are spread over the
+    // whole height.
     std::map<std::uint32_t, std::array<double, 2>> band;  // of each drawn node: top, height
     for (std::size_t c = 0; c < kColumns; ++c)
       for (const DeviceId d : columns_[c])
@@ -271,7 +272,7 @@ class Drawing {
     return out;
   }
 
-  // Width grows by one for every factor of four in speed.
+  // The width grows by one for every factor of four in speed.
   static double width_of(BytesPerSecond rate) {
     return std::clamp(0.8 + std::log2(std::max(1.0, rate.value() / 12.5e9)) / 2, 0.8, 6.0);
   }
@@ -282,7 +283,7 @@ class Drawing {
     if (from->x > to->x) std::swap(from, to);
     const double y1 = from->y + kBoxHeight / 2, y2 = to->y + kBoxHeight / 2, x1 = from->x + kBoxWidth;
     std::string path;
-    if (from->x == to->x) {  // an arc beside the column; longer ones bow out more
+    if (from->x == to->x) {  // an arc beside the column; longer ones curve more
       const double bow = 14 + std::abs(y2 - y1) / 6;
       path = fmt::format("M{0:.1f} {1:.1f}C{2:.1f} {1:.1f} {2:.1f} {3:.1f} {0:.1f} {3:.1f}", x1, y1,
                          x1 + std::min(bow, kGap), y2);
@@ -301,12 +302,12 @@ class Drawing {
     for (std::size_t i = 0; i < t_.links().size(); ++i) {
       const Link& l = t_.links()[i];
       if (!spot_[l.from.index()].drawn || !spot_[l.to.index()].drawn) continue;
-      if (l.to < l.from && t_.find_link(l.to, l.from)) continue;  // its way back is drawn
+      if (l.to < l.from && t_.find_link(l.to, l.from)) continue;  // its other direction is drawn
       std::string title = fmt::format("{} - {}: {}, {:.4g} GB/s usable", t_.name(l.from), t_.name(l.to),
                                       name_with_speed(t_, l), l.capacity.value() * 1e-9);
       out += line(l.from, l.to, name_of(l.kind), l.line_rate, title, i);
     }
-    // Where PCIe is left out: which NIC serves which accelerator.
+    // Without PCIe: shows which NIC serves which accelerator.
     if (columns_[kNic].empty() || !columns_[kPcie].empty() || !columns_[kCpu].empty()) return out;
     const Router router(t_, 0);
     for (const DeviceId gpu : columns_[kGpu]) {

@@ -54,7 +54,7 @@ class Tree {
     scale_up(g);
   }
 
-  // A device, what it says about links that are no tree, and what hangs below it.
+  // Adds a device, its links that are not part of the tree, and what is below it.
   void device(DeviceId d, int depth, const Link* from_parent) {
     if (drawn_[d.index()]) return;
     drawn_[d.index()] = true;
@@ -85,7 +85,7 @@ class Tree {
       }
   }
 
-  // Links among accelerators and to NVSwitches, equal ones together.
+  // Links among accelerators and to NVSwitches, grouped if they are equal.
   void scale_up(const NodeGroup& g) {
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
     for (const DeviceId gpu : g.device_kinds[static_cast<std::size_t>(DeviceKind::accelerator)])
@@ -137,7 +137,7 @@ class Tree {
   std::vector<Line> lines_;
 };
 
-// As many as fit a line of what two spaces part, then of what one does; at least one.
+// Breaks a line at two spaces if possible, else at one, with at least one word per line.
 std::vector<std::string> broken(const std::string& text, std::size_t room) {
   if (room == 0 || text.size() <= room) return {text};
   std::size_t end = text.rfind("  ", room);
@@ -157,7 +157,7 @@ std::string to_tree(const Topology& topology, bool ascii, std::size_t columns) {
   constexpr std::size_t kStep = 3;  // columns of a level
   std::string out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    // A level goes on when a later line of that depth comes before a shallower one.
+    // A level continues if a later line of that depth comes before a shallower one.
     const auto goes_on = [&](int depth) {
       for (std::size_t j = i + 1; j < lines.size() && lines[j].depth >= depth; ++j)
         if (lines[j].depth == depth) return true;

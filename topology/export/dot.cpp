@@ -23,7 +23,7 @@ std::string to_dot(const Topology& t) {
     else
       out += fmt::format("  subgraph cluster_{} {{\n    label=\"node{}\";\n{}  }}\n", node, node, text);
   }
-  // Each cable once: the direction whose way back comes later.
+  // Each cable once: in the direction whose reverse comes later.
   std::map<std::pair<DeviceId, DeviceId>, std::pair<int, Link>> edges;
   for (const Link& l : t.links()) {
     if (l.from > l.to && t.find_link(l.to, l.from)) continue;

@@ -16,7 +16,7 @@ std::string quoted(std::string_view text) {
   return config::to_text(config::Value::of(text), 0);
 }
 
-// Lines of an array, commas between.
+// The lines of an array, with commas between them.
 class Lines {
  public:
   Lines(std::string& out, std::string_view key) : out_(out) { out_ += fmt::format(",\n  \"{}\": [", key); }
@@ -62,7 +62,7 @@ void write_links(const Topology& t, std::string& out) {
   const auto links = t.links();
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Link& l = links[i];
-    // Both directions on one line when the next link is this one's way back.
+    // Both directions on one line if the next link is the reverse of this one.
     const bool pair = i + 1 < links.size() && links[i + 1].from == l.to && links[i + 1].to == l.from &&
                       same_figures(l, links[i + 1]);
     std::string line = fmt::format(
@@ -78,7 +78,7 @@ void write_links(const Topology& t, std::string& out) {
   }
 }
 
-// Of a torus or mesh: who is where.
+// The coordinates of a torus or mesh.
 std::string coordinates(const Topology& t) {
   if (t.torus_chips.empty()) return {};
   std::string chips;
@@ -99,7 +99,7 @@ std::string to_json(const Topology& t) {
     std::vector<bool> used(t.models().size());
     for (const Device& device : t.devices()) used[device.model] = true;
     for (std::size_t m = 0; m < t.models().size(); ++m) {
-      if (!used[m]) continue;  // of a tier that this fabric does not reach
+      if (!used[m]) continue;  // of a tier that this fabric does not have
       const ModelFacts facts = t.facts_of_model(static_cast<std::uint32_t>(m));
       std::string line = fmt::format("\"id\": {}", quoted(t.models()[m]));
       if (facts.compute_capability != 0)

@@ -1,5 +1,5 @@
-// Format: NCCL 2.30 src/graph/xml.cc. Bus ids, GUIDs and PCI ids are made up; NCCL matches devices by them
-// only inside the file, and takes classes, speeds and counts from the attributes written here.
+// Format: NCCL 2.30 src/graph/xml.cc. Bus ids, GUIDs and PCI ids are invented; NCCL only matches devices by
+// them inside the file, and reads classes, speeds and counts from the attributes written here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ struct CpuIds {
   const char *arch, *vendor;
   int family, model;
 };
-// NCCL tells Intel generations by model (src/graph/topo.h): Skylake from 0x55, Ice Lake 0x6a, Sapphire Rapids
-// 0x8f, Emerald Rapids 0xcf.
+// NCCL distinguishes Intel generations by model (src/graph/topo.h): Skylake from 0x55, Ice Lake 0x6a,
+// Sapphire Rapids 0x8f, Emerald Rapids 0xcf.
 CpuIds cpu_ids(const std::string& family) {
   if (family == "intel-erp") return {"x86_64", "GenuineIntel", 6, 207};
   if (family == "intel-spr") return {"x86_64", "GenuineIntel", 6, 143};
@@ -30,7 +30,7 @@ CpuIds cpu_ids(const std::string& family) {
   return {"x86_64", "GenuineIntel", 6, 143};
 }
 
-// The generation and width whose line rate is nearest: GT/s x lanes x 128/130 / 8.
+// The generation and width with the nearest line rate: GT/s x lanes x 128/130 / 8.
 std::pair<double, int> pcie_of(double rate) {
   std::pair<double, int> best{2.5, 1};
   double nearest = 1e300;
@@ -82,7 +82,7 @@ class Writer {
         bus_[d] = fmt::format("{:04x}:{:02x}:00.0", bus >> 8, bus & 0xff), ++bus;
   }
 
-  // What hangs below on PCIe (or C2C), in device order.
+  // The devices below on PCIe (or C2C), in device order.
   void children(DeviceId parent, int depth) {
     done_.push_back(parent);
     for (const LinkId id : t_.links_from(parent)) {

@@ -1,6 +1,6 @@
 // hwloc's XML (lstopo --of xml), format 2 and 3: nested objects. A package is a socket; a bridge above two or
-// more devices is a PCIe switch, others are wires; pci_link_speed is GB/s of a device's own link. NVLink
-// comes, where hwloc was built with NVML, as a matrix in MB/s per direction between GPUs and NVSwitches.
+// more devices is a PCIe switch, other bridges are just wires; pci_link_speed is GB/s of a device's own link.
+// If hwloc was built with NVML, NVLinks are a matrix in MB/s per direction between GPUs and NVSwitches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,18 +21,18 @@ using nccl::attribute;
 using nccl::Element;
 
 constexpr double kNvlinkMegabytes = 25000;  // of one NVLink 2 to 4, per direction
-constexpr double kMostGigabytes = 1e4;      // of any PCIe slot; more is a broken file
+constexpr double kMostGigabytes = 1e4;      // of any PCIe slot; a file with more is broken
 
 std::string type_of(const Element& object) {
   return attribute(object, "type");
 }
 
-// PCI class: "0302 [10de:1db8] ..." of a GPU. 03xx display, 12xx accelerator, 02xx network, 0680 NVSwitch.
+// By PCI class: "0302 [10de:1db8] ..." is a GPU. 03xx display, 12xx accelerator, 02xx network, 0680 NVSwitch.
 DeviceKind role_of(const Element& object) {
   const std::string kind = attribute(object, "pci_type");
   if (kind.starts_with("03") || kind.starts_with("12")) return DeviceKind::accelerator;
   if (kind.starts_with("02")) return DeviceKind::nic;
-  // A switch that is asleep answers with class 0000; hwloc knows it by its driver.
+  // A switch that is asleep reports class 0000; hwloc recognises it by its driver.
   const bool nvswitch = kind.starts_with("0680") || attribute(object, "subtype") == "NVSwitch";
   return nvswitch ? DeviceKind::nvswitch : DeviceKind::storage;
 }
@@ -42,7 +42,7 @@ bool is_wanted(const Element& object) {
   return type_of(object) == "PCIDev" && (role == DeviceKind::accelerator || role == DeviceKind::nic);
 }
 
-// GPUs and NICs below, bridges looked through.
+// The number of GPUs and NICs below, through any bridges.
 int devices_below(const Element& object) {
   int count = 0;
   for (const auto& [name, child] : object)
@@ -87,7 +87,7 @@ class HwlocImporter {
     result_.spec.links.push_back(l);
   }
 
-  // To what it hangs on, at its own speed.
+  // Connects a device to its parent, at the device's own speed.
   void slot(const Element& object, const std::string& device, const std::string& parent) {
     const double speed = nccl::number(object, "pci_link_speed", 0);
     const bool known = speed > 0 && speed < kMostGigabytes;
@@ -111,7 +111,7 @@ class HwlocImporter {
       if (name == "object") object(child, hub);
   }
 
-  // Children that lead to a GPU or a NIC.
+  // The number of children that lead to a GPU or a NIC.
   static int branches(const Element& o) {
     int count = 0;
     for (const auto& [name, child] : o)
@@ -119,7 +119,7 @@ class HwlocImporter {
     return count;
   }
 
-  // Machines of one socket may have no Package around their bridges.
+  // Machines with one socket may have no Package around their bridges.
   std::string add_socket(const Element& o) {
     if (type_of(o) != "Package" && !sockets_.empty()) return sockets_.front();
     Element cpu;
@@ -215,7 +215,7 @@ class HwlocImporter {
 
   void sockets() {
     if (sockets_.size() < 2) return;
-    // As servers of each family usually have them (socket_links of configs/hardware/nodes.json).
+    // The usual links of servers of each family (socket_links of configs/hardware/nodes.json).
     static const std::map<std::string, std::pair<std::string, int>> usual = {
         {"intel-bdw", {"qpi-bdw", 2}}, {"intel-skl", {"upi-skl", 3}}, {"intel-icx", {"upi-icx", 3}},
         {"intel-spr", {"upi-spr", 4}}, {"intel-erp", {"upi-erp", 4}}, {"amd", {"xgmi2", 3}}};

@@ -1,5 +1,5 @@
-// Format: infiniband-diags ibnetdiscover(8). A record starts at a line "Switch" or "Ca"; each cable is in the
-// records of both ends.
+// Format: infiniband-diags ibnetdiscover(8). A record starts at a line "Switch" or "Ca"; each cable occurs in
+// the records of both ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 struct Speed {
   const char* name;
-  double gbit_per_lane;  // data, coding taken off
+  double gbit_per_lane;  // data, without coding
   const char* link;      // catalogue link of the generation
 };
 // IBTA volume 1: lane rates after line coding.
@@ -26,7 +26,7 @@ constexpr Speed kSpeeds[] = {{"SDR", 2, "ib-qdr"},    {"DDR", 4, "ib-qdr"},     
 struct Device {
   bool is_switch = false;
   std::string description;
-  std::string name;  // ours
+  std::string name;  // topsim's name
   int tier = 0;
 };
 using Port = std::pair<std::string, int>;  // device id ("S-0000000000200001"), port
@@ -35,7 +35,7 @@ struct Cable {
   int seen = 0;
 };
 
-// The text between quotes from `at` on; moves `at` behind it.
+// The quoted text after `at`; moves `at` past it.
 std::optional<std::string> quoted(std::string_view line, std::size_t& at) {
   const std::size_t open = line.find('"', at);
   if (open == std::string_view::npos) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<int> bracketed(std::string_view line, std::size_t& at) {
   at = static_cast<std::size_t>(end - line.data()) + 1;
   return number;
 }
-// "4xNDR" among the words of a comment.
+// Finds "4xNDR" among the words of a comment.
 std::string speed_in(std::string_view text) {
   std::string found;
   for (std::size_t start = 0; start < text.size();) {
@@ -129,7 +129,7 @@ class Reader {
     return found == devices_.end() || found->second.description.find("Aggregation Node") != std::string::npos;
   }
 
-  // "host17 mlx5_3" is an adapter of host17; other descriptions name no host, so the adapter is one of its
+  // "host17 mlx5_3" is an adapter of host17; other descriptions name no host, so the adapter gets one of its
   // own.
   static std::string host_of(const std::string& id, const std::string& description) {
     const std::size_t space = description.find(' ');
@@ -188,7 +188,7 @@ class Reader {
     result_.spec.links.push_back(bus);
   }
 
-  // Switches with adapters are leaves, others by their distance from them; names say nothing.
+  // Switches with adapters are leaves, others get tiers by their distance from leaves; names mean nothing.
   void find_tiers() {
     for (bool changed = true; changed;) {
       changed = false;

@@ -138,7 +138,7 @@ void Importer::scale_up(std::uint32_t node) {
     constexpr int kMost = 64;  // links of a GPU to one neighbour
     const int count = std::max(1, whole_number(*link.element, "count", 1, kMost));
     const int capability = capability_[link.gpu];
-    // Infinity Fabric of MI300: 64 GB/s a link and direction, 48 usable (RCCL graph/topo.h).
+    // Infinity Fabric of MI300: 64 GB/s per link and direction, 48 usable (RCCL graph/topo.h).
     const double line = link.amd ? 64e9 : nvlink_line_rate(capability);
     const double usable = link.amd ? 48e9 : nvlink_bandwidth(capability) * 1e9;
     const LinkKind kind = link.amd ? LinkKind::infinity_fabric : LinkKind::nvlink;
@@ -162,7 +162,6 @@ void Importer::scale_up(std::uint32_t node) {
   }
 }
 
-// NCCL adds what NVML tells of a GPU that has no <nvlink>. Which GPU each link leads to is nobody's to know
 void Importer::box(std::uint32_t node) {
   gpus_ = switches_ = nics_ = cpus_ = 0;
   by_bus_id_.clear();
@@ -185,7 +184,7 @@ void Importer::box(std::uint32_t node) {
     cpus.emplace_back(device, family);
     for (const auto& [inner, child] : cpu) {
       if (inner == "pci") pci(child, device, node);
-      if (inner != "nic") continue;  // a network that is no PCIe device
+      if (inner != "nic") continue;  // a network that is not a PCIe device
       const DeviceId nic = builder_.device(
           {.kind = DeviceKind::nic, .node = node, .local = nics_, .model = builder_.model("virtual-nic")});
       const double unlimited = kLocal * 1e9;

@@ -58,7 +58,7 @@ PcieLink pcie_link(const Element& pci) {
 PciRole role_of(const Element& pci) {
   if (pci.count("gpu") != 0) return PciRole::gpu;
   if (pci.count("nic") != 0) return PciRole::nic;
-  // Files written by hand for virtual machines name devices by class only.
+  // Hand-written files for virtual machines identify devices only by class.
   const std::string kind = attribute(pci, "class");
   if (kind.starts_with("0x03") || kind.starts_with("0x12")) return PciRole::gpu;
   if (kind.starts_with("0x02")) return PciRole::nic;
@@ -88,7 +88,7 @@ std::string cpu_family(const Element& cpu) {
   if (arch == "ppc64") return "power9";
   if (vendor == "AuthenticAMD") return "amd";
   if (vendor != "GenuineIntel") return {};
-  // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on; Ice Lake's two lie between.
+  // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on; Ice Lake's two are between them.
   if (number(cpu, "familyid", 0) != 6) return "intel-bdw";
   const int model = static_cast<int>(number(cpu, "modelid", 0));
   return model >= 0xCF                    ? "intel-erp"

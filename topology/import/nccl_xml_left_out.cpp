@@ -7,7 +7,7 @@
 
 namespace topsim::topology::nccl {
 
-// Devices that say the same, or nothing, are one finding.
+// Devices with the same wrong value, or without one, are one finding.
 void Importer::unsaid(std::string_view what, std::string_view instead, const std::string& given,
                       const std::string& where) {
   const std::string said = given.empty() ? fmt::format("no PCIe {}", what)
@@ -16,7 +16,7 @@ void Importer::unsaid(std::string_view what, std::string_view instead, const std
   if (std::find(devices.begin(), devices.end(), where) == devices.end()) devices.push_back(where);
 }
 
-// In virtual machines bridges claim speeds that nothing runs at; NCCL believes them, we do not.
+// In virtual machines, bridges report speeds at which nothing runs; NCCL believes them, topsim does not.
 PcieLink Importer::checked(const Element& element) {
   PcieLink link = pcie_link(element);
   const std::string where = attribute(element, "busid", "a device without bus id");
@@ -57,7 +57,7 @@ DeviceId Importer::rail(std::uint32_t number) {
   return rails_[number];
 }
 
-// The payload of a NIC's cable and its latency, a switch included, are the catalogue's.
+// The payload of a NIC's cable and its latency, including a switch, come from the catalogue.
 void Importer::uncabled(DeviceId nic) {
   ++uncabled_;
   if (nic_link_ == nullptr) return;
@@ -76,7 +76,8 @@ void Importer::uncabled(DeviceId nic) {
   builder_.link(link);
 }
 
-// here, but for boards of eight since Ampere: their GPUs have all links to NVSwitches (HGX A100, H100, B200).
+// NCCL gets the NVLinks of a GPU without <nvlink> from NVML. Which GPU each link leads to cannot be known
+// here, except on boards of eight since Ampere: there all links lead to NVSwitches (HGX A100, H100, B200).
 void Importer::unnamed_nvlinks(std::uint32_t node) {
   if (!scale_up_.empty() || figures_ == nullptr || figures_->nvlinks == 0) return;
   constexpr std::size_t kBoard = 8;
@@ -109,7 +110,7 @@ void Importer::unnamed_nvlinks(std::uint32_t node) {
   }
 }
 
-// NCCL writes all machines of an NVLink domain into one file, told apart by a hash of their names.
+// NCCL writes all machines of an NVLink domain to one file, distinguished by a hash of their names.
 void Importer::one_machine() const {
   std::set<std::string> hosts;
   for (const auto& [name, cpu] : system_)

@@ -21,8 +21,8 @@ namespace {
 
 struct Matrix {
   std::vector<std::string> names;               // "GPU0", "NIC0" or "mlx5_0"
-  std::vector<std::vector<std::string>> cells;  // rows that were there
-  std::vector<std::string> affinity;            // CPUs beside a GPU, "0-31,64-95"; empty where not told
+  std::vector<std::vector<std::string>> cells;  // for rows that exist
+  std::vector<std::string> affinity;            // CPUs near a GPU, "0-31,64-95"; empty if not stated
   [[nodiscard]] bool is_gpu(std::size_t i) const { return names[i].starts_with("GPU"); }
   [[nodiscard]] std::string cell(std::size_t a, std::size_t b) const {
     if (b < cells[a].size()) return cells[a][b];
@@ -30,7 +30,7 @@ struct Matrix {
   }
 };
 
-// Underlined headings, tabs or spaces, glued cells ("PXBNODE"): what counts is the order of the words.
+// Underlined headings, tabs or spaces, joined cells ("PXBNODE"): only the order of the words matters.
 Matrix parse(std::string text, const ImportOptions& options) {
   text = std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), " ");
   static const std::regex row("^\\s*(GPU\\d+|NIC\\d+|mlx\\d+_\\d+|[a-z]+\\w*_\\d+)\\s+(.*)$");
@@ -41,7 +41,7 @@ Matrix parse(std::string text, const ImportOptions& options) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     const std::string line = text.substr(start, end - start);
     start = end + 1;
-    // std::regex calls itself for every character: no matrix is that wide.
+    // std::regex recurses for every character, and no matrix is that wide.
     constexpr std::size_t kWidest = 20000;
     if (line.size() > kWidest)
       fail(options, "a line of more than 20,000 characters",
@@ -67,7 +67,7 @@ Matrix parse(std::string text, const ImportOptions& options) {
   return m;
 }
 
-// Groups of rows joined by cells of the given kinds.
+// Groups of rows that are connected by cells of the given kinds.
 std::vector<int> groups(const Matrix& m, const std::set<std::string>& kinds) {
   std::vector<int> group(m.names.size());
   std::iota(group.begin(), group.end(), 0);
@@ -80,7 +80,7 @@ std::vector<int> groups(const Matrix& m, const std::set<std::string>& kinds) {
   return group;
 }
 
-// Of an accelerator that is not named: as many as Hopper and Blackwell have.
+// For an unnamed accelerator: as many as Hopper and Blackwell have.
 constexpr int kMostNvlinks = 18;
 
 class Builder {
@@ -107,8 +107,8 @@ class Builder {
     result_.spec.links.push_back(l);
   }
 
-  // Rows that reach each other without SYS share a socket, and GPUs beside the same CPUs: NVLinks hide what
-  // lies between them. Where nothing is told, all do.
+  // Rows connected without SYS share a socket, and so do GPUs near the same CPUs, because NVLinks hide the
+  // connection between them. If nothing is stated, all rows share one.
   void sockets() {
     socket_ = groups(m_, {"PIX", "PXB", "PHB", "NODE"});
     bool told = false;
@@ -171,7 +171,7 @@ class Builder {
   static int bonded(const std::string& cell) {
     return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0;
   }
-  // By the accelerator, else by how many links there are: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
+  // By the accelerator, else by the number of links: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
   [[nodiscard]] std::string nvlink_of(int links) const {
     if (options_.figures != nullptr && !options_.figures->scale_up_link.empty())
       return options_.figures->scale_up_link;
@@ -182,7 +182,7 @@ class Builder {
     return known ? options_.figures->pcie_link : "pcie5-x16";
   }
 
-  // The same count everywhere, and more than could be cables to each of the others, is an NVSwitch.
+  // If the count is the same everywhere, and too large for separate links to all others, it is an NVSwitch.
   void nvlinks() {
     std::vector<std::size_t> gpus;
     for (std::size_t i = 0; i < m_.names.size(); ++i)
@@ -210,7 +210,7 @@ class Builder {
           "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
     if (counts.size() == 1 &&
         most * (static_cast<int>(gpus.size()) - 1) > (figures != nullptr ? figures->nvlinks : kMostNvlinks)) {
-      // NVSwitches reduce since Hopper's.
+      // NVSwitches reduce from Hopper's on.
       result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
       device("nvswitch0", "nvswitch");
       for (const std::size_t g : gpus) link(names_[g], "nvswitch0", nvlink_of(most), most);

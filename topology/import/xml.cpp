@@ -14,7 +14,7 @@ namespace {
   throw ConfigError({Problem{{file, line, 1, 1}, {}, std::move(message), {}, "expected " + expected, {}}});
 }
 
-// The parser calls itself for every level: a file of nothing but opening tags would exhaust the stack.
+// The parser recurses for every level: a file of opening tags alone would exhaust the stack.
 void check_depth(std::string_view text, const std::string& file, const std::string& expected) {
   constexpr int kDeepest = 500;
   int depth = 0, line = 1;

@@ -13,8 +13,8 @@ constexpr std::uint32_t kNone = DeviceId::kNone;
 
 }  // namespace
 
-// What tells links apart. Cables of a kind follow each other, both directions of each: the last kind of
-// either is kept.
+// A hash of everything that distinguishes links. Cables of one kind follow each other, in pairs of both
+// directions, so the last kind of each direction is cached.
 class Cells::LinkKinds {
  public:
   LinkKinds(const Topology& topology, const std::vector<bool>& dead) : topology_(topology), dead_(dead) {}
@@ -83,7 +83,8 @@ void Cells::number_bundles(LinkKinds& kinds) {
   }
 }
 
-// Cables of a node follow the links inside it; one that is in no bundle and no node is a cell of its own.
+// Cables of a node are numbered after the links inside it; a cable in no bundle and no node is a cell of its
+// own.
 void Cells::number_cables(const Topology& topology, LinkKinds& kinds) {
   const auto of_a_node = [&](LinkId id) {
     const auto [cell, at] = places_[id];
@@ -105,7 +106,7 @@ void Cells::number_cables(const Topology& topology, LinkKinds& kinds) {
     } else if (of_a_node(id)) {
       cables_[cable_begin_[cell] + at - NodePaths::kCables] = id;
       at = sizes_[cell]++;
-      // By the position of the device here that it joins and by its direction.
+      // By its direction, and the position of the device in this cell to which it is connected.
       const Link link = topology.link(id);
       const bool leaves = node_paths_.node_of(link.from) == cell;
       const std::uint32_t here = node_paths_.position(leaves ? link.from : link.to);
@@ -114,7 +115,7 @@ void Cells::number_cables(const Topology& topology, LinkKinds& kinds) {
   }
 }
 
-// Dead links inside nodes have no place; which they are tells their nodes apart.
+// Dead links inside nodes have no place, but they distinguish their nodes.
 void Cells::mark_dead_links(const Topology& topology, const std::vector<bool>& dead, LinkKinds& kinds) {
   for (std::size_t i = 0; i < dead.size(); ++i) {
     const LinkId id(i);
@@ -127,7 +128,7 @@ void Cells::mark_dead_links(const Topology& topology, const std::vector<bool>& d
   }
 }
 
-// Their numbers are 32 bits wide; where those do not suffice, ways inside nodes have none.
+// The numbers are 32 bits wide; if that is not enough, ways inside nodes are not numbered.
 void Cells::number_stretches() {
   const std::uint32_t bits = static_cast<std::uint32_t>(std::bit_width(node_paths_.most_members()));
   const std::uint64_t ways = std::uint64_t{nodes_} << (2 * bits);

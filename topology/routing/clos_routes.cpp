@@ -1,5 +1,5 @@
-// Regular folded Clos: leaf a's cable i leads to spine i / p of its pod, spine s of every pod to the same
-// cores. A path is then arithmetic on those tables; nothing is searched.
+// Regular folded Clos: cable i of leaf a leads to spine i / p of its pod, spine s of every pod to the same
+// cores. A path is then computed from these tables, without a search.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
 
-// Cables between a switch and the tier above, ordered by upper switch.
+// The cables between a switch and the tier above, ordered by upper switch.
 struct Uplinks {
   std::vector<LinkId> up, down;
   std::vector<DeviceId> above;            // distinct, ascending
-  std::uint32_t each = 0;                 // cables to each of them
-  Duration up_latency{}, down_latency{};  // of the first
+  std::uint32_t each = 0;                 // number of cables to each of them
+  Duration up_latency{}, down_latency{};  // of the first cable
 };
 
 class ClosRoutes final : public FabricRoutes {
@@ -24,7 +24,7 @@ class ClosRoutes final : public FabricRoutes {
   ClosRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed)
       : topology_(topology), ports_(ports), seed_(seed) {}
 
-  // False: not regular.
+  // False: the fabric is not regular.
   bool learn(const std::vector<bool>& dead, std::span<const LinkId> cables);
   bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override {
     return find(from, to, connection, LinkId(), out);
@@ -73,7 +73,7 @@ class ClosRoutes final : public FabricRoutes {
 };
 
 bool ClosRoutes::learn(const std::vector<bool>& dead, std::span<const LinkId> cables) {
-  const Topology::Copies& copies = topology_.copies();  // nodes: no switch of the fabric stands in one
+  const Topology::Copies& copies = topology_.copies();  // no fabric switch is in a copied node
   for (std::size_t i = std::size_t{copies.nodes} * copies.devices; i < topology_.devices().size(); ++i)
     if (topology_.device(DeviceId(i)).kind == DeviceKind::fabric_switch) switches_.push_back(DeviceId(i));
   if (switches_.empty()) return false;
@@ -91,7 +91,7 @@ bool ClosRoutes::learn(const std::vector<bool>& dead, std::span<const LinkId> ca
 
 bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead, std::span<const LinkId> cables) {
   uplinks_.resize(switches_.size());
-  const std::uint32_t copied = topology_.copies().nodes * topology_.copies().devices;  // of nodes
+  const std::uint32_t copied = topology_.copies().nodes * topology_.copies().devices;  // devices in nodes
   for (const LinkId id : cables) {
     const Link& l = topology_.link(id);
     if (l.to.value < copied) continue;
@@ -155,7 +155,7 @@ bool ClosRoutes::learn_pods() {
   return true;
 }
 
-// Spine s of every pod leads to the same cores; or there are none.
+// Checks that spine s of every pod leads to the same cores, or that there are no cores.
 bool ClosRoutes::learn_planes() {
   for (std::uint32_t pod = 0; pod < pods_.size(); ++pod) {
     for (std::size_t s = 0; s < pods_[pod].size(); ++s) {
@@ -168,7 +168,7 @@ bool ClosRoutes::learn_planes() {
   return !cores_ || std::all_of(pods_.begin(), pods_.end(), like_first);
 }
 
-// Of every switch the links up and those down to it; of every pod those of its spines together.
+// Per switch: its links up, and the links down to it; per pod: the same for all its spines together.
 std::vector<std::vector<LinkShare>> ClosRoutes::bundles() const {
   PathChoice policy;
   policy.routing = topology_.routing;
@@ -232,8 +232,8 @@ void ClosRoutes::even(const Leaf& a, const Leaf& b, LinkId first_bundle, Route& 
 void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const {
   const std::uint32_t cable = choice.pick(static_cast<std::uint32_t>(a.links.up.size()), 0);
   const std::uint32_t s = cable / a.links.each;
-  // Of parallel cables down: a forwarding table's entry for a destination is the same wherever a message
-  // comes from, and those of a leaf's ports differ as far as there are cables, as on the way up.
+  // Among parallel cables down, a forwarding table has one entry per destination, whatever the source; the
+  // entries for the ports of a leaf differ as far as there are cables, as on the way up.
   const auto down_cable = [&](std::uint32_t n, std::uint32_t up_cable, std::uint32_t level) {
     return choice.routing == Routing::static_ ? up_cable % n : choice.pick(n, level);
   };
@@ -261,7 +261,7 @@ bool ClosRoutes::find(DeviceId from, DeviceId to, std::uint64_t connection, Link
   const std::size_t a = position(here.front().at), b = position(there.front().at);
   if (a != b && (pod_of_[a] == kNone || pod_of_[b] == kNone || (pod_of_[a] != pod_of_[b] && !cores_)))
     return false;
-  // A port with several cables (all to one switch) uses one a connection, or all evenly.
+  // A port with several cables (all to one switch) uses one per connection, or all evenly.
   const auto cable = [&](std::span<const FabricPorts::Cable> cables, LinkId FabricPorts::Cable::*way,
                          Duration FabricPorts::Cable::*latency, std::uint32_t level) {
     out.latency += cables.front().*latency;

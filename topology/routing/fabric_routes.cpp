@@ -25,7 +25,7 @@ PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId t
 }
 
 FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::span<const LinkId> cables) {
-  const std::uint32_t copied = t.copies().nodes * t.copies().devices;  // of nodes: no switches
+  const std::uint32_t copied = t.copies().nodes * t.copies().devices;  // devices in copied nodes: no switches
   const auto is_switch = [&](DeviceId d) {
     return d.value >= copied && t.device(d).kind == DeviceKind::fabric_switch;
   };
@@ -50,9 +50,9 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::
     else
       downs.push_back({l.to, l.from, id});
   }
-  for (auto* ways : {&ups, &downs})  // recipes make them in order
+  for (auto* ways : {&ups, &downs})  // recipes create them in order
     if (!std::is_sorted(ways->begin(), ways->end())) std::sort(ways->begin(), ways->end());
-  // Pair the k-th cable up with the k-th down of the same two devices.
+  // Pairs the k-th cable up with the k-th cable down between the same two devices.
   ordinal_.assign(t.devices().size(), DeviceId::kNone);
   cables_.reserve(ups.size());
   auto down = downs.begin();

@@ -1,11 +1,11 @@
-// Any fabric: shortest paths by hops over the switches that work. The distances to a destination switch are
-// found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
-// comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
-// destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
-// At half a ring's distance both directions are equally short: places of even coordinate go up and the others
-// down, so that all links of the ring carry the same. Neighbours in a dragonfly share only a cable or two,
-// which their ports can overload: adaptive routers also take the detours over every third router
-// (non-minimal, UGAL: Kim et al. 2008), here evenly.
+// Any fabric: shortest paths by hops over working switches. The distances to a destination switch are found
+// breadth first (Boost.Graph) when first needed, and kept. At every switch the next hop is any that is one
+// step closer: all of them evenly (weighted by cables) with adaptive and spray routing, otherwise one by hash
+// or destination; on a torus the lowest, which is dimension order as the builder numbers the links. At half a
+// ring's distance both directions are equally short: places of even coordinate go up and the others down, so
+// that all links of the ring carry the same. Neighbours in a dragonfly share only a cable or two, which their
+// ports can overload: adaptive routers also take the detours over every third router (non-minimal, UGAL: Kim
+// et al. 2008), here evenly.
 #include <algorithm>
 #include <array>
 #include <boost/graph/breadth_first_search.hpp>
@@ -36,13 +36,13 @@ class GraphRoutes final : public FabricRoutes {
     LinkId link;
     std::uint32_t to;  // vertex
   };
-  // Cables out and in with the fewest switches between.
+  // Pairs of a cable out and a cable in with the fewest switches between them.
   using Pairs = std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>>;
   static std::vector<std::size_t> all_of(const Pairs& pairs);
   static std::size_t by_leaf(const Pairs& pairs, std::uint64_t connection, PathChoice& choice);
   const Distances& distances(std::uint32_t destination) const;
-  // REQUIRES: both links are next on a way. True where they are the two ways round a ring of a torus, and it
-  // is by the second that messages go from here.
+  // REQUIRES: both links lead closer. True if they are the two directions of a ring of a torus, and messages
+  // from here take the second one.
   [[nodiscard]] bool other_way_round(const Link& first, const Link& second) const;
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
@@ -75,7 +75,7 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
   place_.assign(t.torus_chips.empty() ? 0 : t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < t.torus_chips.size(); ++i)
     place_[t.torus_chips[i].index()] = static_cast<std::uint32_t>(i);
-  // A torus has accelerators for switches.
+  // In a torus the accelerators are the switches.
   const auto forwards = [&](const Link& l) {
     return l.kind == LinkKind::torus && t.device(l.from).kind == DeviceKind::accelerator &&
            t.device(l.to).kind == DeviceKind::accelerator;
@@ -126,8 +126,8 @@ bool GraphRoutes::other_way_round(const Link& first, const Link& second) const {
 void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice,
                        Route& out) const {
   std::uint32_t level = 6;
-  // By tier: what was left of a static choice when the way up left it. A table's entry for a destination is
-  // the same wherever a message comes from, so the cable down to a tier hangs on the digit that chose the one
+  // By tier: the rest of a static choice when the path went up from it. A table has one entry per
+  // destination, whatever the source, so the cable down to a tier depends on the digit that chose the cable
   // up from it, as in the regular Clos; the next digit is the same for all ports of a leaf.
   std::array<std::uint64_t, 4> left_tier;  // leaf, spine, core
   left_tier.fill(choice.destination);
@@ -163,10 +163,11 @@ std::vector<std::size_t> GraphRoutes::all_of(const Pairs& pairs) {
   return all;
 }
 
-// A port on one of the leaves that the sender has ports on, and of its cables one by the policy: bonded ports
-// get queue pairs by turns, and each stays where it is (mlx5: the port of a queue pair in a RoCE bond).
-// NCCL's channels come by a NIC every so many; digits to the base of the leaves are summed, so that they are
-// dealt evenly whatever the step. Static routes go by plain turns, which Router::turns() counts.
+// Chooses a port on one of the sender's leaves, and one of its cables by the policy: bonded ports get queue
+// pairs in turn, and each queue pair stays on its port (mlx5: the port of a queue pair in a RoCE bond).
+// NCCL's channels use a NIC at regular intervals; the digits to the base of the number of leaves are summed,
+// so channels are dealt evenly for any interval. Static routes take plain turns, which Router::turns()
+// counts.
 std::size_t GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, PathChoice& choice) {
   std::map<DeviceId, std::vector<std::size_t>> of_leaf;
   for (std::size_t i = 0; i < pairs.size(); ++i) of_leaf[pairs[i].first->at].push_back(i);
@@ -179,7 +180,7 @@ std::size_t GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, P
   return leaf->second[choice.pick(static_cast<std::uint32_t>(leaf->second.size()), 5)];
 }
 
-// Shares flow from the source towards the destination, level by level.
+// Shares flow from the source to the destination, level by level.
 void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) const {
   std::map<std::uint32_t, double> level = {{from, 1.0}};
   while (!level.empty() && far[level.begin()->first] > 0) {
@@ -203,7 +204,8 @@ void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) co
   }
 }
 
-// REQUIRES: one hop. By the cable, and by a switch that is a neighbour of both; as late as by the cable.
+// REQUIRES: one hop. Uses the cable, and every switch that is a neighbour of both, with the latency of the
+// cable.
 void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Route& out) const {
   double cables = 0;
   for (const Hop& hop : hops_[from])
@@ -241,7 +243,7 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
     out.latency += topology_.link(*cable).latency;
     return true;
   }
-  // The pair of cables with the fewest switches between; all such pairs count as parallel.
+  // The pairs of cables with the fewest switches between them; all such pairs are parallel.
   Pairs pairs;
   std::uint16_t best = kFar;
   for (const auto& last : ports_.cables(to)) {

@@ -58,7 +58,7 @@ void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& de
   links_begin_.assign(t.nodes() - linked_.nodes + 1, 0);
   if (linked_.nodes > 0) return;
   std::uint32_t last = 0;
-  bool grouped = true;  // recipes make node after node
+  bool grouped = true;  // recipes create node after node
   std::size_t i = 0;
   for (const Link& link : t.links()) {
     const LinkId id(i++);
@@ -129,10 +129,11 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
     const Link& l = t.link(id);
     if (member(l.from).lost || member(l.to).lost) lost[node_of(l.from)].push_back(local(id));
   }
-  // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
+  // Consecutive nodes are mostly alike: compares with the previous node before building anything for this
+  // one.
   const auto like_previous = [&](std::uint32_t node) {
     if (shape == kNone || its.size() != members(node)) return false;
-    const bool copy = node > 0 && node < linked_.nodes;  // as the one before it: cables alone may differ
+    const bool copy = node > 0 && node < linked_.nodes;  // a copy of the node before; only cables may differ
     for (std::uint32_t at = 0; at < its.size(); ++at) {
       const std::size_t id = device(node, at).index();
       if (copy ? its[at].fabric != ((ways.ports[id] & 1) != 0) || its[at].joined != (ways.joined[id] == 3)

@@ -64,7 +64,7 @@ void NodeShape::find_parts() {
   }
 }
 
-// Breadth first; the first of equally short ways in link order wins, so that the answer is stable.
+// Breadth first; among equally short paths the first in link order is taken, so that the result is stable.
 NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
   Tree tree{std::vector<std::uint32_t>(members_.size(), kNone),
             std::vector<std::uint32_t>(members_.size(), kNone)};
@@ -106,7 +106,8 @@ bool NodeShape::append(const Tree& tree, std::uint32_t from, std::uint32_t to,
   return true;
 }
 
-// Through the memory nearest to the receiver. False: plain PCIe peer-to-peer serves, or there is no memory.
+// Through the memory nearest to the receiver. False if plain PCIe peer-to-peer is possible, or there is no
+// memory.
 bool NodeShape::append_staged(const Tree& host, std::uint32_t from, std::uint32_t to,
                               std::vector<std::uint32_t>& out) const {
   if (host.hops[to] == kNone) return false;
@@ -128,7 +129,8 @@ bool NodeShape::append_staged(const Tree& host, std::uint32_t from, std::uint32_
   return append(search(memory, Search::host), memory, to, out);
 }
 
-// Peer traffic behind a root complex: of the row's last path, from its link `begin` on.
+// Peer traffic behind a root complex has more overhead: applies it to the row's last path, from its link
+// `begin` on.
 void NodeShape::cut_packets(std::size_t begin, Row& row) const {
   double overhead = 1;
   for (std::size_t l = begin; l < row.links.size(); ++l) {
@@ -203,7 +205,7 @@ void NodeShape::find_nearest_ports() {
   }
 }
 
-// As if the lost ports worked.
+// The shape as if the lost ports worked.
 NodeShape NodeShape::with_lost(const std::vector<LocalLink>& of_lost) const {
   std::vector<Member> members = members_;
   for (Member& m : members) m.fabric |= std::exchange(m.lost, false);
@@ -212,7 +214,8 @@ NodeShape NodeShape::with_lost(const std::vector<LocalLink>& of_lost) const {
   return {std::move(members), std::move(links), peer_to_peer_};
 }
 
-// Where others are as near as a lost port they have its part; who asks for it, too.
+// If other ports are as near as a lost one, they take its place, also for those that use the lost port by
+// name.
 void NodeShape::drop_lost_ports() {
   const auto works = [&](std::uint32_t port) { return !members_[port].lost; };
   for (std::uint32_t i = 0; i < members_.size(); ++i) {
@@ -225,10 +228,10 @@ void NodeShape::drop_lost_ports() {
   }
 }
 
-// One port after the other takes over from a lost one: of those that serve accelerators the one with the
-// fewest by then, of equals the nearest. NVLink and PXN bring any NIC of a box within reach.
+// A single port replaces a lost one: among the ports that serve accelerators the one that serves the fewest
+// so far, then the nearest. NVLink and PXN make any NIC of a box reachable.
 void NodeShape::find_stand_ins(const NodeShape& whole) {
-  constexpr std::uint32_t kAccelerator = 5040;  // in shares of up to ten ports
+  constexpr std::uint32_t kAccelerator = 5040;  // divisible by any number of ports up to ten
   const auto size = static_cast<std::uint32_t>(members_.size());
   std::vector<std::uint32_t> load(size), stand_in(size, kNone);
   for (std::uint32_t i = 0; i < size; ++i)
@@ -254,8 +257,8 @@ void NodeShape::find_stand_ins(const NodeShape& whole) {
   }
 }
 
-// NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored
-// (src/graph/topo.cc, ncclTopoGetLocalNet); with more NICs than accelerators channels go round the rest.
+// NCCL spreads the ranks of a node over equally near NICs by the mirrored bits of the rank's device number
+// (src/graph/topo.cc, ncclTopoGetLocalNet); with more NICs than accelerators, channels take the rest in turn.
 void NodeShape::share_ports() {
   std::vector<std::uint32_t> accelerators_at(members_.size());
   for (std::uint32_t i = 0; i < members_.size(); ++i) {
@@ -300,7 +303,7 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
     if (!members_[port].fabric || beside(from)) continue;
     for (std::uint32_t i = 0; i < members_.size(); ++i) {
       if (row.by_scale_up[i] == 0 || !beside(i)) continue;
-      // Of several beside the same port the one whose own port it is.
+      // Among several beside the same port, the one whose own port it is.
       const bool own = own_port(i, 0) == port;
       if (own || row.proxy[port] == from) row.proxy[port] = i;
       if (own) break;

@@ -46,7 +46,7 @@ std::uint32_t Router::nics_of(DeviceId device) const {
   if (node == DeviceId::kNone) return 1;
   const std::uint32_t turns = impl_->nodes.shape(node).port_turns(impl_->nodes.position(device));
   if (impl_->dead.empty()) return turns;
-  // Who has lost its own NIC moves to one other, not to all that are equally far.
+  // An accelerator that has lost its NIC moves to one other NIC, not to all that are equally near.
   return std::min(turns, impl_->nodes.shape(node).nics_per_accelerator());
 }
 

@@ -1,8 +1,9 @@
-// What routes share: choices of NICs between nodes of the same shapes, trips between nodes connected alike.
+// What routes share: NIC choices between nodes of the same shapes, and trips between nodes with equal
+// connections.
 #include "topology/routing/router_impl.hpp"
 
 namespace topsim::topology {
-// False where it does not follow from the shapes of two nodes alone.
+// False if the choice does not follow from the shapes of the two nodes alone.
 bool Router::Impl::nic_choice_key(const RouteQuery& q, NicChoice::Key& key) const {
   using Seat = NodePaths::Seat;
   const Seat from = nodes.seat(q.from), to = nodes.seat(q.to);
@@ -40,7 +41,7 @@ Router::TripBetween Router::Impl::trip(const RouteQuery& q) const {
   return {known, from, to};
 }
 
-// Without stops where it does not follow from where its ends stand.
+// The trip has no stops if it does not follow from the standing of its ends.
 Router::Trip Router::Impl::make_trip(const RouteQuery& q) const {
   const std::uint32_t nodes_of[2] = {node_of(q.from), node_of(q.to)};
   Route whole;

@@ -1,4 +1,4 @@
-// How a route goes: inside the node to a NIC, over the fabric, and from a NIC of the other node.
+// The course of a route: inside the node to a NIC, over the fabric, and from a NIC of the other node.
 #include <algorithm>
 #include <boost/pending/disjoint_sets.hpp>
 #include <numeric>
@@ -14,7 +14,7 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
   if (dead.empty()) return result;
   result.resize(t.links().size());
   for (const LinkId l : dead) result[l.index()] = true;
-  // A NIC that no device of its node reaches is as good as unplugged.
+  // A NIC that no device of its node can reach counts as unplugged.
   for (const LinkId lost : dead)
     for (const DeviceId nic : {t.link(lost).from, t.link(lost).to}) {
       const auto links = t.links_from(nic);
@@ -30,11 +30,11 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
   return result;
 }
 
-// Leaves that a NIC has ports on: its connections take them by turns.
+// The number of leaves to which a NIC has ports; its connections take them in turn.
 std::uint32_t leaves_of_a_port(const FabricPorts& ports) {
   std::uint32_t turns = 1;
   for (std::uint32_t port = 0; port < ports.size(); ++port) {
-    std::uint32_t leaves = 0;  // cables come leaf by leaf
+    std::uint32_t leaves = 0;  // cables are ordered by leaf
     DeviceId last;
     for (const FabricPorts::Cable& cable : ports.cables_of(port)) {
       if (leaves == 0 || cable.at != last) ++leaves;
@@ -61,12 +61,13 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
   if (t.routing == Routing::static_) accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(ports));
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
   find_domains();
-  // In-network reduction leads to switches that stand in no site.
+  // In-network reduction uses switches that belong to no site.
   const bool regular = dead.empty() && !shared_switches && !t.sharp;
   sites = std::make_unique<Sites>(nodes, ports, *fabric, *cells, regular);
 }
 
-// Inside a node its shape says which devices scale-up links join; cables may join those of several nodes.
+// Inside a node its shape tells which devices scale-up links connect; cables may connect those of several
+// nodes.
 void Router::Impl::find_domains() {
   const auto devices = topology.devices();
   const auto scale_up = [](const Device& d) {
@@ -78,7 +79,7 @@ void Router::Impl::find_domains() {
     first_part.push_back(parts);
     parts += nodes.shape(node).parts();
   }
-  std::unordered_map<std::uint32_t, std::uint32_t> outside;  // those in no node are parts of their own
+  std::unordered_map<std::uint32_t, std::uint32_t> outside;  // devices in no node are parts of their own
   const Topology::Copies& copies = topology.copies();
   for (std::uint32_t d = copies.nodes * copies.devices; d < devices.size(); ++d)
     if (devices[d].node == kNone && scale_up(devices[d])) outside[d] = parts++;
@@ -89,7 +90,7 @@ void Router::Impl::find_domains() {
   std::vector<std::uint32_t> rank(parts), parent(parts);
   std::iota(parent.begin(), parent.end(), 0);
   boost::disjoint_sets sets(rank.data(), parent.data());
-  // A device with several such links keeps the one with the highest number.
+  // Of several such links a device keeps the one with the highest number.
   const auto take = [&](std::vector<LinkId>& of_devices, DeviceId device, LinkId link) {
     of_devices.resize(devices.size());
     LinkId& kept = of_devices[device.index()];
@@ -97,7 +98,7 @@ void Router::Impl::find_domains() {
   };
   for (const LinkId id : topology.cables()) {
     const Link& l = topology.link(id);
-    // To and from switches of the fabric: nearly all, and those stand in no node.
+    // Cables to and from fabric switches are nearly all cables, and these switches are in no node.
     const auto outside_nodes = [&](DeviceId d) { return d.value >= copies.nodes * copies.devices; };
     if (outside_nodes(l.from) && !scale_up(topology.device(l.from))) continue;
     if (outside_nodes(l.to) && !scale_up(topology.device(l.to))) continue;
@@ -127,7 +128,7 @@ DeviceId Router::Impl::nearest_port(DeviceId device, std::uint64_t connection) c
   return port == kNone ? DeviceId{} : nodes.device(node, port);
 }
 
-// The local port on the rail of `to`: the one that the accelerator of the same number here has.
+// The local port on the rail of `to`: that of the accelerator with the same number in this node.
 DeviceId Router::Impl::rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const {
   const std::uint32_t node = node_of(gpu), at = nodes.position(gpu);
   const NodeShape& shape = nodes.shape(node);
@@ -147,7 +148,7 @@ DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
 Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
   const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
   DeviceId from = q.from_nic, to = q.to_nic;
-  // A channel graph may ask for a NIC that has lost its cables: who stands in for it takes over.
+  // A channel graph may name a NIC that has lost its cables: its stand-in is used.
   const auto lost = [&](DeviceId nic) { return !dead.empty() && nic.valid() && ports.cables(nic).empty(); };
   if (lost(from)) from = nearest_port(from, q.connection);
   if (lost(to)) to = nearest_port(to, q.connection);
@@ -163,8 +164,8 @@ Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
 NicChoice Router::Impl::nic_choice(const RouteQuery& q) const {
   const NicChoice asked = nic_choice(q, stops(q));
   if (asked.reachable || (!q.from_nic.valid() && !q.to_nic.valid())) return asked;
-  // A channel of a ring enters and leaves a node by one NIC each: accelerators behind NICs of their own,
-  // which no bus joins, take these.
+  // A ring's channel enters and leaves a node by one NIC each. Accelerators that have their own NICs and
+  // cannot reach these use their own.
   RouteQuery own = q;
   own.from_nic = own.to_nic = {};
   return nic_choice(own, stops(own));

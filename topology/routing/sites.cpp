@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kNone = Router::kNowhere;
 
-// Where `what` stands in `list`, at its end if it is new.
+// The index of `what` in `list`; appends it if it is new.
 std::uint32_t index_in(std::vector<std::uint32_t>& list, std::uint32_t what) {
   const auto at = std::find(list.begin(), list.end(), what) - list.begin();
   if (at == static_cast<std::ptrdiff_t>(list.size())) list.push_back(what);
@@ -48,7 +48,7 @@ Sites::Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoute
     if (regular) {
       leaves_.clear(), pods_.clear();
       regular = hang(node, nodes, ports, fabric, key);
-      // What the cells of the site are like; its number says which they are.
+      // The kinds of the site's cells; the site's number says which cells they are.
       for (const auto* switches : {&leaves_, &pods_})
         for (const std::uint32_t each : *switches)
           for (std::uint32_t which = 0; which < 2 && regular; ++which)
@@ -68,11 +68,11 @@ Sites::Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoute
     for (Router::Standing& standing : standings_) standing.site = standing.region = kNone;
 }
 
-// Adds what tells how the node's ports hang. False: the fabric's routes do not follow from that.
+// Adds to the key how the node's ports are connected. False: the fabric's routes do not follow from that.
 bool Sites::hang(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports,
                  const FabricRoutes& fabric, Key& key) {
   const auto& members = nodes.shape(node).members();
-  DeviceId leaf;  // that the port before hangs on: mostly the next one's, too
+  DeviceId leaf;  // of the previous port: mostly the next one's too
   std::optional<FabricRoutes::Berth> berth;
   for (std::uint32_t at = 0; at < members.size(); ++at) {
     if (!members[at].fabric) continue;

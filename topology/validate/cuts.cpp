@@ -11,7 +11,7 @@ namespace {
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                                     boost::property<boost::edge_index_t, std::size_t>>;
 
-// Nodes first, then everything outside nodes.
+// Vertices: the nodes first, then every device outside nodes.
 struct Vertices {
   std::vector<std::uint32_t> of;  // by device
   std::vector<DeviceId> outside;  // by vertex - nodes

@@ -25,14 +25,15 @@ std::string several(const Topology& t, const std::vector<DeviceId>& devices) {
   return text;
 }
 
-// A cable this many times as fast as the fastest of its kind is a slip of the pen: lanes double a generation.
+// A cable this many times as fast as the fastest of its kind is a mistake: each generation doubles the rate
+// of a lane.
 constexpr double kMargin = 2;
 
-// Bytes/s of one link of the catalogue's fastest.
+// Bytes/s of the catalogue's fastest single link of each kind.
 class Fastest {
  public:
   explicit Fastest(const Catalogue& catalogue) {
-    int nvlinks = 1;  // an accelerator's, which a description may give as one link
+    int nvlinks = 1;  // of an accelerator; a description may give them as one link
     for (const CatalogueEntry& entry : catalogue.entries()) {
       if (entry.category == "link") {
         const LinkEntry& link = catalogue.link(entry.id);
@@ -46,11 +47,11 @@ class Fastest {
       }
     }
     by_kind_[LinkKind::nvlink] *= nvlinks;
-    // Ports of both have the same lanes, and Ethernet's announced ones come first.
+    // Ports of both have the same lanes, and for Ethernet rates are announced earlier.
     by_kind_[LinkKind::infiniband] = by_kind_[LinkKind::ethernet] =
         std::max(by_kind_[LinkKind::infiniband], by_kind_[LinkKind::ethernet]);
   }
-  // 0: of a kind whose links are what their maker puts side by side.
+  // 0: a kind whose makers choose the number of parallel links.
   [[nodiscard]] double of(LinkKind kind) const {
     constexpr std::array kJudged{LinkKind::infiniband, LinkKind::ethernet, LinkKind::pcie, LinkKind::nvlink};
     const auto fastest = by_kind_.find(kind);
@@ -91,7 +92,7 @@ class Check {
   [[nodiscard]] bool is_switch(DeviceId d) const { return t_.device(d).kind == DeviceKind::fabric_switch; }
   [[nodiscard]] int tier(DeviceId d) const { return is_switch(d) ? t_.device(d).tier : 0; }
 
-  // Line rate towards lower and higher tiers; equal ratios of a tier are one finding.
+  // Line rates towards lower and higher tiers; equal ratios of a tier are one finding.
   void oversubscription() {
     std::map<std::pair<int, std::int64_t>, std::vector<DeviceId>> by_ratio;
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
@@ -114,9 +115,9 @@ class Check {
           t_.name(devices.front()));
   }
 
-  // Switches without a cable upwards where others of their tier have some.
+  // Switches without a cable upwards although others of their tier have some.
   void ends() {
-    // Those without, and how many have some.
+    // Those without such a cable, and how many have some.
     std::map<int, std::pair<std::vector<DeviceId>, std::size_t>> by_tier;
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
       const DeviceId d(i);
@@ -140,7 +141,7 @@ class Check {
     }
   }
 
-  // Cables from a switch down to NICs that run slower than their siblings.
+  // Cables from a switch down to NICs that are slower than their siblings.
   void ports() {
     const auto each = [](const Link& x) { return gigabits(x.line_rate) / x.count; };
     std::map<std::pair<double, double>, std::vector<LinkId>> by_speeds;  // (slow, its fastest sibling)
@@ -163,9 +164,9 @@ class Check {
           t_.name(t_.link(links.front()).to));
   }
 
-  // Accelerators that miss the switches which their node's others are joined by.
+  // Accelerators without a link to the switches that connect the others of their node.
   void scale_up() {
-    // Those without, and how many have some.
+    // Those without such a link, and how many have some.
     std::map<std::uint32_t, std::pair<std::vector<DeviceId>, std::size_t>> by_node;
     for (const DeviceId gpu : t_.accelerators()) {
       const auto links = t_.links_from(gpu);
@@ -188,7 +189,7 @@ class Check {
           t_.name(all.front()));
   }
 
-  // Cables of one switch to the tier above that run slower than their siblings.
+  // Cables of a switch to the tier above that are slower than their siblings.
   void uplinks() {
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
       const DeviceId d(i);
@@ -212,7 +213,7 @@ class Check {
     }
   }
 
-  // Cables that carry one way only; described so, seldom meant.
+  // Cables described in one direction only, which is seldom intended.
   void directions() {
     std::vector<std::string> lonely;
     for (const Link& link : t_.links()) {
@@ -227,7 +228,7 @@ class Check {
         lonely.front());
   }
 
-  // Working fabric ports of every node; most nodes have the same number, of equally many the larger.
+  // Working fabric ports of every node; the number that most nodes have is the norm, in a tie the larger one.
   void rails() {
     if (t_.nodes() < 2) return;
     std::vector<int> ports(t_.nodes());
@@ -248,7 +249,7 @@ class Check {
             fmt::format("node{}", node));
   }
 
-  // One finding a NIC model: a node's slots are all alike.
+  // One finding per NIC model, because the slots of a node are alike.
   void slots() {
     std::map<std::uint32_t, std::pair<DeviceId, std::string>> by_model;
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
@@ -295,7 +296,7 @@ class Check {
   void unreachable() {
     const auto gpus = t_.accelerators();
     if (gpus.empty()) return;
-    // Links have a direction: everybody must be reached from the first and reach it.
+    // Links are directed: every accelerator must be reachable from the first one, and reach it.
     for (const bool forth : {true, false}) {
       const std::vector<bool> reached = reached_from(gpus.front(), forth);
       const auto lost =
