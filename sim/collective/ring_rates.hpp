@@ -9,7 +9,7 @@
 namespace topsim::collective {
 
 // The share of its cables' rate that a NIC reaches, from perftest: 196 of 198.5 Gbit/s (HDR, Azure), 96.6 of
-// 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, all-to-alls of two boxes of
+// 99.4 (EDR). Not fitted: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, all-to-alls of two boxes of
 // eight 48.9, 4090s on PCIe 4 25.3 of 25.5.
 inline constexpr double kNicShare = 0.985;
 

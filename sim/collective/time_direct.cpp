@@ -86,7 +86,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
     t.latency += std::max(0.0, others - 1) * t.post;
-    // Data that leaves a box is limited by the box's links, of which the NICs are the limiting ones.
+    // Data that leaves a box is limited by its NICs, which reach kNicShare of their cables.
     const double least = facts.min_local_ranks, most = facts.max_local_ranks;
     const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
     if (options.protocol_shares && leaving > 0) t.cap = kNicShare * facts.nic_wire * 1e9 / leaving;

@@ -124,9 +124,7 @@ Value ObjectBase::schema(Definitions& definitions,
   for (std::size_t i = 0; i < facts_.size(); ++i) {
     const FieldFacts& facts = facts_[i];
     Value property = field_schema(i, definitions);
-    if (!facts.required)
-      property = schema_or_null(std::move(property));  // the reader treats null as left
-                                                       // out
+    if (!facts.required) property = schema_or_null(std::move(property));  // null counts as left out
     std::string text = facts.description;
     if (!facts.default_text.empty()) text += " (default: " + facts.default_text + ")";
     if (!text.empty()) property.add("description", Value::of(text));

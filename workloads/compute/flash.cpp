@@ -105,7 +105,7 @@ constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
 // (44 against 67 TFLOP/s); on an H20 only products are reduced, to a seventh: 129.1 of its 148 TFLOP/s at 2 k
 // tokens, 107.8 causal (issue 1310). The H100's figures: "attention" of accelerators.json.
 struct Against {        // relative to an H100
-  double cut = 1;       // how much lower products are than vector work
+  double cut = 1;       // factor by which products are slower than the vector rate implies
   double per_unit = 1;  // rate of products per compute unit
 };
 Against against_reference(const topology::Accelerator& accelerator, double peak) {

@@ -7,16 +7,16 @@
 //     G h             goes on to the next end or to second h (-1: no limit), whichever is first; answers: the
 //                     second reached, how many messages ended then, their tags
 //     R               answers for every link: bytes peak busy-seconds
-// After P or S the answer may be "full" instead: more than kWaysPerLink n paths, a message with a limit
-// counted as one of its own while it is under way.
+// After P or S the answer may be "full" instead: more than kWaysPerLink n paths, where a message with a limit
+// counts as a path while it is in flight.
 //
 // SimGrid 3.32 computes max-min fairness only in this configuration: network/optim Full (Lazy loads links
 // past their capacity), CM02 without cross traffic, window or weights, no link latency (its sharing weights
 // flows by latency; topsim adds latency itself), precisions of 1e-12. Engine::run_until stops anywhere within
-// 1e-5 s of what it is asked for, so the engine runs free and the pipe is served from its timers. Routes:
-// SimGrid keeps one per pair of hosts, so every path is a pseudo-host whose way up is the path, to one sink.
+// 1e-5 s of the time given, so the engine runs freely and the pipe is served from its timers. Routes: SimGrid
+// keeps one per pair of hosts, so every path is a pseudo-host whose uplink is the path, with one common sink.
 // A message's own limit is a private link of that capacity (Comm::set_rate() is ignored between hosts): a
-// path that ends in one, used again by the next message of that path when this one is over.
+// path that ends in this link, which the next limited message of that path uses again.
 #include <unistd.h>
 
 #include <algorithm>
