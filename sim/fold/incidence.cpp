@@ -7,7 +7,7 @@ namespace topsim::fold {
 namespace {
 
 constexpr std::uint32_t kNone = System::kNone;
-// Edges to members carry kRole plus the member's role where edges to links carry the small number of a way.
+// The label of an edge to a member is kRole plus its role, that of an edge to a link the number of a way.
 constexpr std::uint32_t kRole = 0x80000000U;
 
 }  // namespace
