@@ -46,6 +46,16 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
   return transfer;
 }
 
+// Packet numbers have 32 bits: 2^32 - 1 packets of 4 KiB are 16 TiB less one packet.
+TEST(PacketNetwork, AMessageOfMorePacketsThanThereAreNumbersIsRefused) {
+  const Topology cluster = two_nodes("ib-ndr");
+  const topology::Router router(cluster, 1);
+  PacketNetwork network(router, {});
+  topology::Route route;
+  std::vector<Usage> usage;
+  EXPECT_THROW(run(network, message(router, 0, 8, 0x1p44, route, usage)), ConfigError);
+}
+
 // 4 GB are a million packets and take 80 ms: whoever interrupts does not wait for the last of them.
 TEST(PacketNetwork, ComesBackBetweenTwoDeliveriesOnceItIsStopped) {
   const Topology cluster = two_nodes("ib-ndr");

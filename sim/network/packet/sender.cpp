@@ -1,7 +1,10 @@
 // The sending half of queue pairs: segmentation, windows and pacing, repetition of lost packets.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
+#include "sim/base/error.hpp"
 #include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
@@ -19,7 +22,12 @@ void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
     no_longer_ahead(q.port);
   }
   const std::int64_t mtu = settings.mtu;
-  const auto count = static_cast<std::uint32_t>(std::max<std::int64_t>((bytes + mtu - 1) / mtu, 1));
+  const std::int64_t packets = std::max<std::int64_t>((bytes + mtu - 1) / mtu, 1);
+  if (packets >= std::int64_t{kNone} - q.posted)
+    throw ConfigError(fmt::format("a queue pair has {} packets to send: the packet model numbers {}",
+                                  q.posted + packets, kNone),
+                      "smaller messages, a larger network.packet.mtu, or --network flow");
+  const auto count = static_cast<std::uint32_t>(packets);
   std::uint32_t row = free_message_;
   if (row == kNone) {
     row = static_cast<std::uint32_t>(messages_.size());
