@@ -272,9 +272,18 @@ class Search {
     return {choice, dp, first_step, bound, std::move(result)};
   }
 
+  // With nothing to choose from, the scenario's own plan tells why: what is kept of it rules out all others.
+  void refuse_own_plan() const {
+    try {
+      (void)workloads::memory_use(with_plan(scenario_.workload, own_choice(scenario_)), accelerator_, ranks_);
+    } catch (const ConfigError& error) {
+      throw scenario::located(error, scenario_);
+    }
+  }
+
   // A problem that all plans share is a problem of the scenario.
   void refuse_what_all_share(const std::vector<Candidate>& candidates) const {
-    if (candidates.empty()) return;
+    if (candidates.empty()) return refuse_own_plan();
     std::vector<Problem> shared = candidates.front().why_not;
     for (const Candidate& each : candidates)
       std::erase_if(shared, [&](const Problem& problem) {

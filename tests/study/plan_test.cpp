@@ -58,6 +58,16 @@ std::vector<Duration> first_steps(const PlanReport& report) {
   return steps;
 }
 
+// 2 x 4 stages leave two replicas: four ranks of experts times two ranks within one do not divide 2 x 1 x 2.
+TEST_F(Plans, WhatIsKeptAndRulesOutEveryPlanIsRefusedAsARunRefusesIt) {
+  const scenario::Scenario scenario = two_boxes(
+      {"workload.model=mixtral-8x7b", "workload.plan.ep=4", "workload.plan.etp=2", "workload.plan.dp=2"});
+  PlanOptions options = quick();
+  options.space.keep.insert(options.space.keep.end(), {"tp", "pp", "ep"});
+  EXPECT_THAT(refusal([&] { search(scenario, options); }).message,
+              HasSubstr("ep 4 x etp 2 = 8 does not divide the tp x cp x dp = 4 ranks of a stage"));
+}
+
 // A plan of one stage is one plan, whatever schedules the others may choose from; shard groups are of the
 // real number of replicas.
 TEST_F(Plans, OfOneStageAndOfShardGroupsAreAmongTheSearched) {
