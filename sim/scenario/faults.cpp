@@ -27,13 +27,16 @@ struct Spell {
   std::uint32_t of = 1, part = 0;
 };
 
+// Those that last at an instant, in the order of the scenario.
+template <class Item>
+using Lasting = std::set<const Spell<Item>*>;
+
 // Factors of the same part multiply; the factor of the whole is the mean over its parts.
 template <class Item>
-double factor_at(const std::vector<const Spell<Item>*>& spells, Duration at) {
+double factor_of(const Lasting<Item>& spells) {
   double whole = 1;
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> parts;
   for (const Spell<Item>* spell : spells) {
-    if (at < spell->begin || spell->end <= at) continue;
     if (spell->of == 1) {
       whole *= spell->factor;
     } else {
@@ -45,6 +48,26 @@ double factor_at(const std::vector<const Spell<Item>*>& spells, Duration at) {
   return whole * std::max(left, 0.0);
 }
 
+// Calls visit(at) at every begin and end, in order, after enter(x) of all that begin there and leave(x) of
+// all that end there.
+template <class Timed, class Enter, class Leave, class Visit>
+void sweep(const std::vector<const Timed*>& all, Enter enter, Leave leave, Visit visit) {
+  struct Edges {
+    std::vector<const Timed*> begin, end;
+  };
+  std::map<Duration, Edges> edges;
+  for (const Timed* each : all) {
+    if (each->begin >= each->end) continue;
+    edges[each->begin].begin.push_back(each);
+    if (each->end != Duration::max()) edges[each->end].end.push_back(each);
+  }
+  for (const auto& [at, here] : edges) {
+    std::for_each(here.end.begin(), here.end.end(), leave);
+    std::for_each(here.begin.begin(), here.begin.end(), enter);
+    visit(at);
+  }
+}
+
 // Converts spells to changes in time; where several apply at once their factors multiply.
 template <class Change, class Item>
 std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
@@ -52,15 +75,16 @@ std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
   for (const Spell<Item>& spell : spells) of_item[spell.item].push_back(&spell);
   std::vector<Change> changes;
   for (const auto& [item, own] : of_item) {
-    std::set<Duration> instants;
-    for (const Spell<Item>* spell : own) instants.insert({spell->begin, spell->end});
+    Lasting<Item> lasting;
     double before = 1;
-    for (const Duration at : instants) {
-      if (at == Duration::max()) continue;
-      const double factor = factor_at(own, at);
-      if (factor != before) changes.push_back({SimTime(at), item, factor});
-      before = factor;
-    }
+    sweep(
+        own, [&](const Spell<Item>* spell) { lasting.insert(spell); },
+        [&](const Spell<Item>* spell) { lasting.erase(spell); },
+        [&](Duration at) {
+          const double factor = factor_of(lasting);
+          if (factor != before) changes.push_back({SimTime(at), item, factor});
+          before = factor;
+        });
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return a.at < b.at; });
@@ -249,23 +273,23 @@ class Faults {
 
   // The links that no route uses, from each instant to the next.
   void add_routes() {
-    std::erase_if(outages_, [](const Outage& outage) { return outage.begin >= outage.end; });
-    std::vector<Duration> instants;
-    for (const Outage& outage : outages_) {
-      instants.push_back(outage.begin);
-      if (outage.end != Duration::max()) instants.push_back(outage.end);
-    }
-    std::sort(instants.begin(), instants.end());
-    instants.erase(std::unique(instants.begin(), instants.end()), instants.end());
-    for (const Duration at : instants) {
-      std::vector<LinkId> dead;
-      for (const Outage& outage : outages_)
-        if (outage.begin <= at && at < outage.end)
-          dead.insert(dead.end(), outage.links.begin(), outage.links.end());
-      std::sort(dead.begin(), dead.end());
-      dead.erase(std::unique(dead.begin(), dead.end()), dead.end());
-      applied_.routes.push_back({at, std::move(dead)});
-    }
+    std::vector<const Outage*> outages;
+    for (const Outage& outage : outages_) outages.push_back(&outage);
+    std::map<LinkId, int> dead;  // by how many outages
+    sweep(
+        outages,
+        [&](const Outage* outage) {
+          for (const LinkId link : outage->links) ++dead[link];
+        },
+        [&](const Outage* outage) {
+          for (const LinkId link : outage->links)
+            if (--dead[link] == 0) dead.erase(link);
+        },
+        [&](Duration at) {
+          std::vector<LinkId> links;
+          for (const auto& [link, count] : dead) links.push_back(link);
+          applied_.routes.push_back({at, std::move(links)});
+        });
   }
 
   // The step itself is that of the whole job, which restarts on a spare.
