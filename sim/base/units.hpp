@@ -22,6 +22,8 @@ using SimTime = SimClock::time_point;
 
 inline constexpr SimTime kNever = SimTime::max();
 
+inline constexpr double kSecondsPerDay = 86400, kDaysPerYear = 365.25;
+
 // A quantity of one dimension: it can be added to and compared with its own kind and scaled by a number; a
 // ratio of two is a number.
 template <class Tag, class Rep>

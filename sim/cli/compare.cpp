@@ -129,8 +129,9 @@ void require_row(const Options& options, const report::Comparison& comparison) {
 
 // A change from zero to any value is an infinite percentage.
 double change(double base, double value) {
+  if (value == base) return 0;
   if (base != 0) return value / base - 1;
-  return value == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), value);
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
 }
 
 // "step_time > 5 %" tests the difference to the baseline, "step_time > 10 s" the value, for every other
@@ -158,6 +159,7 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
       judged_as = base == 0 ? fmt::format("{} where the baseline has none", verdict.value)
                             : fmt::format("{:+.3g} % to the baseline", 100 * changed);
     }
+    if (std::isinf(verdict.value)) judged_as = "failures leave it no time to train";
     if (!verdict.holds) continue;
     std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ": " << judged_as << ")\n";
     exit = kCheckFailed;

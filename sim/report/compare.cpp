@@ -57,7 +57,8 @@ class Rows {
         row.relative[c] = same        ? 0
                           : base != 0 ? row.values[c] / base - 1
                                       : std::numeric_limits<double>::quiet_NaN();
-        row.effect = std::max(row.effect, std::abs(row.values[c] - base) * weights_[i]);
+        if (!same && weights_[i] > 0)
+          row.effect = std::max(row.effect, std::abs(row.values[c] - base) * weights_[i]);
       }
       // Two rows of the same effect may differ in their last digits; rounding must not change their order.
       row.effect = std::round(row.effect * 1e12) / 1e12;
@@ -257,7 +258,7 @@ double relative_step(const Candidate& candidate, const Candidate& baseline, std:
 
 double step_seconds(const Result& result, Duration step) {
   const double share = result.goodput ? result.goodput->share.usual : 1;
-  return share > 0 ? seconds(step) / share : 0;
+  return share > 0 ? seconds(step) / share : std::numeric_limits<double>::infinity();
 }
 
 double token_seconds(const Result& result, Duration step) {

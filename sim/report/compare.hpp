@@ -30,7 +30,7 @@ enum class Unit : std::uint8_t { seconds, bytes_per_second, share, count, watts,
 struct ComparisonRow {
   std::string metric;  // dotted, as in result.json: step.seconds, accelerators.idle_seconds.host
   Unit unit = Unit::seconds;
-  std::vector<double> values;    // by candidate
+  std::vector<double> values;    // by candidate; infinite: of a job that never trains
   std::vector<Interval> ranges;  // by candidate where sampled; else empty
   std::vector<double> relative;  // value / baseline - 1; 0 for the baseline; NaN where the baseline is 0
   double effect = 0;             // the largest difference as a share of the baseline's step
@@ -53,7 +53,7 @@ struct Comparison {
 [[nodiscard]] double relative_step(const Candidate& candidate, const Candidate& baseline, std::size_t sample,
                                    bool per_token);
 // Of a step, and of a token: with what failures and checkpoints take where the scenario says how often
-// (reliability). 0 where that is nothing or all of it.
+// (reliability). Infinite where they leave no time to train; a token's is 0 where a step has no tokens.
 [[nodiscard]] double step_seconds(const Result& result, Duration step);
 [[nodiscard]] double token_seconds(const Result& result, Duration step);
 

@@ -13,6 +13,7 @@
 namespace topsim::report {
 namespace {
 std::string value_text(double value, Unit unit) {
+  if (std::isinf(value)) return "never";
   switch (unit) {
     case Unit::seconds:
       return duration_text(from_seconds(value));
@@ -53,6 +54,7 @@ std::string unit_name(Unit unit) {
 }
 
 std::string relative_text(const ComparisonRow& row, std::size_t c) {
+  if (std::isinf(row.values[c]) != std::isinf(row.values[0])) return "-";
   if (std::isnan(row.relative[c])) return "new";
   // Relative to almost nothing a percentage is meaningless.
   constexpr double kManyTimes = 99;
@@ -257,7 +259,7 @@ std::string compare_json(const Comparison& comparison) {
                  {"label", metric_label(row.metric)},
                  {"shown", std::find(shown.begin(), shown.end(), &row) != shown.end()}};
     json relative = json::array();
-    for (double value : row.relative) relative.push_back(std::isnan(value) ? json() : json(value));
+    for (double value : row.relative) relative.push_back(std::isfinite(value) ? json(value) : json());
     each["relative"] = std::move(relative);
     for (const Interval& range : row.ranges) each["ranges"].push_back(interval_json(range));
     rows.push_back(std::move(each));

@@ -166,6 +166,11 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   for (const Candidate* each : {&candidates[0], &candidates[c]})
     if (!each->cost || each->cost->bill.capital(Draws(0)) <= 0) return "";
   if (const std::string apart = costs_apart(comparison, candidates, c); !apart.empty()) return apart;
+  for (const std::size_t each : {std::size_t{0}, c}) {
+    if (std::isinf(step_seconds(candidates[each].result, candidates[each].result.step)))
+      return fmt::format("failures leave {} no time to train: it has no cost per token",
+                         comparison.names[each]);
+  }
   const auto difference = cost_difference(candidates[0], candidates[c]);
   if (!difference) return "";
   const Interval& cost = difference->relative;

@@ -12,7 +12,7 @@
 
 namespace topsim::report {
 
-inline constexpr double kSecondsPerYear = 365.25 * 86400;
+inline constexpr double kSecondsPerYear = kDaysPerYear * kSecondsPerDay;
 
 struct CostModel {
   BillOfMaterials bill;

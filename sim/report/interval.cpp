@@ -21,7 +21,9 @@ double quantile(std::span<const double> values, double q) {
   const double at = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(std::floor(at));
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+  const double part = at - static_cast<double>(below);
+  if (part == 0 || sorted[above] == sorted[below]) return sorted[below];  // both may be infinite
+  return sorted[below] + (sorted[above] - sorted[below]) * part;
 }
 
 Interval spread(std::span<const double> values) {

@@ -11,8 +11,6 @@ namespace topsim::report {
 namespace {
 using topology::DeviceKind;
 
-constexpr double kSecondsPerDay = 86400, kDaysPerYear = 365.25;
-
 // The kinds that are counted, in the order of the list. The published causes are disjoint: a failed switch is
 // counted with the cables of the NICs that it cut off.
 enum Kind : std::size_t { kAccelerator, kSoftware, kNic, kLink, kKinds };
@@ -100,10 +98,11 @@ Goodput goodput(std::vector<FailureSource> sources, const ReliabilitySpec& spec,
   result.checkpoint_interval = std::max(result.checkpoint_interval, 1e-3);
   double lost = 0;
   for (const Duration at : losses) {
+    if (seconds(at) >= all) continue;
+    ++result.known_losses;
     const double since = std::fmod(seconds(at), result.checkpoint_interval + checkpoint);
     lost += restart + std::min(since, result.checkpoint_interval);
   }
-  result.known_losses = static_cast<std::int64_t>(losses.size());
   const auto share = [&](double failures_per_day) {
     const double interval = result.checkpoint_interval;
     const double trains =

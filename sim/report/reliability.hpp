@@ -52,7 +52,7 @@ struct Goodput {
   double checkpoint_interval = 0;  // seconds
   bool optimum = true;             // Daly's
   Interval share;                  // of the time that trains; low where failures are many
-  std::int64_t known_losses = 0;   // accelerators that `faults` takes away
+  std::int64_t known_losses = 0;   // accelerators that `faults` takes away during the run
 };
 
 // Seconds all. REQUIRES: interval > 0, mean_between > 0.
@@ -64,7 +64,8 @@ struct Goodput {
 [[nodiscard]] std::vector<FailureSource> failure_sources(const topology::Topology& topology,
                                                          const topology::Catalogue& catalogue,
                                                          const ReliabilitySpec& spec);
-// `losses`: when accelerators are known to be lost, from the beginning of the run.
+// `losses`: when accelerators are known to be lost, from the beginning of the run. Those after its end do not
+// count.
 [[nodiscard]] Goodput goodput(std::vector<FailureSource> sources, const ReliabilitySpec& spec,
                               const std::vector<Duration>& losses);
 }  // namespace topsim::report

@@ -155,9 +155,8 @@ void slowed(Screen& screen, const Result& result) {
 void goodput(Screen& screen, const Result& result) {
   if (!result.goodput) return;
   const Goodput& g = *result.goodput;
-  constexpr double kDay = 86400;
   std::string text = g.interruptions_per_day.usual > 0
-                         ? "stops every " + days_text(kDay / g.interruptions_per_day.usual)
+                         ? "stops every " + days_text(kSecondsPerDay / g.interruptions_per_day.usual)
                          : std::string("no failures");
   if (g.known_losses > 0) text += fmt::format(" + {}", g.known_losses);
   text += ", checkpoints every " + days_text(g.checkpoint_interval);

@@ -50,8 +50,8 @@ std::string duration_text(Duration time) {
 }
 
 std::string days_text(double seconds) {
-  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
-  if (seconds >= 2 * kDay) return three_digits(seconds / kDay) + " days";
+  constexpr double kMinute = 60, kHour = 3600;
+  if (seconds >= 2 * kSecondsPerDay) return three_digits(seconds / kSecondsPerDay) + " days";
   if (seconds >= kHour) return three_digits(seconds / kHour) + " h";
   if (seconds >= kMinute) return three_digits(seconds / kMinute) + " min";
   return three_digits(seconds) + " s";

@@ -1,6 +1,7 @@
 #include "sim/study/sweep_figures.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
@@ -88,7 +89,8 @@ std::span<const Column> columns() {
       {{"usd_per_million_tokens", "the same for a million tokens", false, report::dollars_text},
        [](const Result& r, const CostModel& c) {
          const double token = report::token_seconds(r, r.step);
-         return priced(c) && token > 0 ? Value(dollars_a_second(c) * token * 1e6) : Value();
+         return priced(c) && token > 0 && std::isfinite(token) ? Value(dollars_a_second(c) * token * 1e6)
+                                                               : Value();
        }},
   };
   return list;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/report/sample.hpp"
@@ -306,6 +307,36 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
 }
 
 // The table is of the first sample, +20 %; the median is +5 %, and so are the costs of equal machines.
+// Nor is a job that never trains cheap: its step with failures and its dollars have no end.
+TEST(Compare, WhatNeverTrainsIsNotFree) {
+  std::vector<Candidate> both{candidate("runs", 10_ms), candidate("stuck", 9_ms)};
+  for (Candidate& each : both) {
+    each.cost.emplace();
+    each.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0}};
+    each.cost->years = each.cost->electricity = each.cost->pue = exactly(1);
+    each.result.goodput.emplace().share = exactly(each.result.name == "runs" ? 0.9 : 0);
+  }
+  const Comparison comparison = compare(both);
+  for (const char* metric :
+       {"reliability.step_seconds", "cost.usd_per_step", "cost.usd_per_million_tokens"}) {
+    const auto row = std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                                  [&](const ComparisonRow& each) { return each.metric == metric; });
+    ASSERT_NE(row, comparison.rows.end()) << metric;
+    EXPECT_GT(row->values[0], 0) << metric;
+    EXPECT_TRUE(std::isinf(row->values[1])) << metric;
+    EXPECT_GT(row->relative[1], 0) << metric;
+  }
+  EXPECT_THAT(comparison.verdict, HasSubstr("failures leave stuck no time to train"));
+  EXPECT_THAT(compare_table(comparison, false, 80), HasSubstr("never"));
+  const auto rows = nlohmann::json::parse(compare_json(comparison)).at("rows");
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [](const auto& each) { return each.at("metric") == "cost.usd_per_step"; });
+  EXPECT_TRUE(row->at("values").at(1).is_null());
+  // As the baseline it is no standard: the other has no finite difference to it.
+  std::swap(both[0], both[1]);
+  EXPECT_THAT(compare(both).verdict, HasSubstr("failures leave stuck no time to train"));
+}
+
 // A switch without a price is not free.
 TEST(Compare, PartsWithoutAPriceAreNotComparedAsFree) {
   const auto with_cost = [](Candidate each, std::optional<Interval> price) {

@@ -105,4 +105,20 @@ TEST(Reliability, AKnownLossCostsTheRestartAndTheWorkSinceTheLastCheckpoint) {
   const Goodput result = goodput({}, spec, {from_seconds(2500)});
   EXPECT_NEAR(result.share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
 }
+
+// Of a run of one day a loss in its 40th hour is none; two of 13 hours leave nothing, and no less than
+// nothing.
+TEST(Reliability, OnlyLossesDuringTheRunCount) {
+  ReliabilitySpec spec;
+  spec.days = 1;
+  spec.checkpoint_interval = from_seconds(990);
+  const Duration hour = from_seconds(kHour);
+  const Goodput late = goodput({}, spec, {40 * hour, 24 * hour});
+  EXPECT_EQ(late.known_losses, 0);
+  EXPECT_EQ(late.share.usual, goodput({}, spec, {}).share.usual);
+  spec.restart = 13 * hour;
+  const Goodput gone = goodput({}, spec, {hour, 20 * hour, 40 * hour});
+  EXPECT_EQ(gone.known_losses, 2);
+  EXPECT_EQ(gone.share.usual, 0);
+}
 }  // namespace topsim::report::reliability_test

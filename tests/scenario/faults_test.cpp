@@ -147,6 +147,23 @@ TEST(Faults, AFaultThatNoMeasuredStepSeesIsAFinding) {
   EXPECT_THAT(said(R"(, "at": "1 ms", "for": "1 ms")"), testing::Not(HasSubstr(kOutside)));
 }
 
+// A lost accelerator counts in the run of `reliability`, however short the measured steps are.
+TEST(Faults, ALossAfterTheEndOfTheRunIsAFinding) {
+  const auto said = [](const std::string& at) {
+    std::string all;
+    for (const report::Finding& finding :
+         result_of(
+             with_faults(R"([{"kind": "gpu_down", "target": "node0/gpu0", "at": ")" + at + "\"}]",
+                         R"(, "reliability": {"days": 1, "checkpoint_time": "30 s", "restart": "1 h"})"))
+             .findings)
+      all += finding.path + ": " + finding.message + '\n';
+    return all;
+  };
+  EXPECT_THAT(said("24 h"),
+              HasSubstr("faults[0]: the fault of node0/gpu0 falls outside the run (reliability.days: 1)"));
+  EXPECT_THAT(said("23 h"), testing::Not(HasSubstr("falls outside")));
+}
+
 // Half of a half is a quarter, and a link that comes back from an outage is still degraded by what lasts
 // longer.
 TEST(Faults, FaultsOfOnePartAddUp) {
