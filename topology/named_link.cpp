@@ -11,7 +11,7 @@
 namespace topsim::topology {
 namespace {
 
-constexpr std::string_view kArrow = " -> ";
+constexpr std::string_view kArrow = " -> ", kBoth = " - ";
 
 // One end of a link: a device, or a single one of the equal switches that it stands for.
 struct LinkEnd {
@@ -74,6 +74,16 @@ std::string remedy(const Topology& topology, const std::string& name) {
 }  // namespace
 
 std::vector<NamedLink> find_links(const Topology& topology, const std::string& name) {
+  const bool one_way = name.find(kArrow) != std::string::npos;
+  if (const auto both = name.find(kBoth); both != std::string::npos && !one_way) {
+    const std::size_t cable = std::min(name.rfind(" #"), name.size());
+    const std::string one = name.substr(0, both), behind = name.substr(cable);
+    const std::string other = name.substr(both + kBoth.size(), cable - both - kBoth.size());
+    auto found = find_links(topology, one + std::string(kArrow) + other + behind);
+    const auto back = find_links(topology, other + std::string(kArrow) + one + behind);
+    found.insert(found.end(), back.begin(), back.end());
+    return found;
+  }
   const auto [ends, cable] = split_cable(name);
   const auto at = ends.find(kArrow);
   if (at == std::string::npos) return {};

@@ -1,5 +1,6 @@
 // Links by the names that people write: "leaf3 -> node7/nic0". The names of two ends mean all parallel cables
-// between them, whether these are one Link or several; "leaf0 -> spine1 #2" is the third of them.
+// between them, whether these are one Link or several; "leaf0 -> spine1 #2" is the third of them. "leaf3 -
+// node7/nic0" means both directions.
 //
 // Switches that traffic divides over evenly are one device that stands for Device::count of them; single ones
 // are written "spine0[0]", "spine0[1]", ...

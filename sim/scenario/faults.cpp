@@ -99,9 +99,9 @@ class Faults {
   void add(const FaultSpec& fault, const std::string& path) {
     switch (fault.kind) {
       case FaultKind::link_down:
-        return change(fault, path, links_named(fault.target), 0);
+        return change(fault, path, topology::find_links(topology_, fault.target), 0);
       case FaultKind::link_degraded:
-        return change(fault, path, links_named(fault.target), fault.left());
+        return change(fault, path, topology::find_links(topology_, fault.target), fault.left());
       case FaultKind::nic_down:
         return change(fault, path, links_of(fault.target, DeviceKind::nic), 0);
       case FaultKind::switch_down:
@@ -132,19 +132,6 @@ class Faults {
     problems_.push_back(std::move(p));
   }
 
-  // "node0/nic0 -> leaf0", or both directions of "node0/nic0 - leaf0"; a suffix " #1" names one of several
-  // parallel cables.
-  [[nodiscard]] std::vector<NamedLink> links_named(const std::string& target) const {
-    const std::size_t at = target.find(" - ");
-    if (at == std::string::npos) return topology::find_links(topology_, target);
-    const std::size_t cable = std::min(target.rfind(" #"), target.size());
-    const std::string one = target.substr(0, at), other = target.substr(at + 3, cable - at - 3);
-    std::vector<NamedLink> found =
-        topology::find_links(topology_, one + " -> " + other + target.substr(cable));
-    const auto back = topology::find_links(topology_, other + " -> " + one + target.substr(cable));
-    found.insert(found.end(), back.begin(), back.end());
-    return found;
-  }
   [[nodiscard]] std::vector<NamedLink> links_of(const std::string& target, DeviceKind kind) const {
     std::vector<NamedLink> found;
     const auto device = topology_.find_device(target);
@@ -215,7 +202,7 @@ class Faults {
   }
 
   void flap(const FaultSpec& fault, const std::string& path) {
-    const std::vector<NamedLink> links = links_named(fault.target);
+    const std::vector<NamedLink> links = topology::find_links(topology_, fault.target);
     if (!found(links, fault, path)) return;
     const bool a_part = links.front().of > 1;
     constexpr std::int64_t kMostOutages = 100000;

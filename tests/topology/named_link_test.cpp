@@ -91,6 +91,19 @@ TEST(NamedLink, WithoutANumberIsEveryCableBetweenItsEnds) {
   EXPECT_TRUE(find_links(topology, "leaf0 -> spine0 #3").empty());
 }
 
+TEST(NamedLink, WithADashIsBothDirections) {
+  const Topology topology = merged();
+  const auto both = named_links(topology, "leaf0 - spine0[3] #1");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(topology.name(both[0].link), "leaf0 -> spine0");
+  EXPECT_EQ(topology.name(both[1].link), "spine0 -> leaf0");
+  for (const NamedLink& each : both) {
+    EXPECT_EQ(each.of, 8U);
+    EXPECT_EQ(each.part, 7U);
+  }
+  EXPECT_THAT(refusal("leaf0 - spine3"), HasSubstr("no link"));
+}
+
 TEST(NamedLink, ThatIsNoneIsRefusedWithThoseThatThereAre) {
   const std::string refused = refusal("leaf0 -> spine3");
   EXPECT_THAT(refused, HasSubstr("no link \"leaf0 -> spine3\""));
