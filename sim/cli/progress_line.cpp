@@ -17,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::milliseconds(500);
 constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr double kForetelling = 0.01;  // share of the ops that tells how long the rest may take
 
 int columns_of_stderr() {
   winsize size{};
@@ -66,7 +67,7 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   std::string text =
       fmt::format("simulating step {}/{}  {}  {:.0f} %", progress.step.load() + 1, progress.steps.load(),
                   bar(share, std::clamp(columns - 77, 4, 30)), 100 * share);
-  if (share > 0.01) text += fmt::format("  {:.0f} s left", wall_seconds * (1 - share) / share);
+  if (share > kForetelling) text += fmt::format("  {:.0f} s left", wall_seconds * (1 - share) / share);
   const double events = static_cast<double>(progress.events.load());
   text += " \u00b7 " + report::duration_text(Duration(progress.now_ps.load())) + " simulated";
   if (wall_seconds > 0)
@@ -76,14 +77,17 @@ std::string progress_text(const executor::Progress& progress, double wall_second
 
 std::string long_run_text(const executor::Progress& progress, Clock::time_point now) {
   constexpr double kLong = 15, kTelling = 1.0 / 500;  // seconds; a share of the ops
-  constexpr auto kLongEnough = std::chrono::seconds(3);
+  constexpr auto kEnough = std::chrono::seconds(2), kLongEnough = std::chrono::seconds(3);
+  // Packets of a collective that was simulated before are not simulated again, so the beginning is slowest.
+  constexpr auto kEnoughOfPackets = std::chrono::seconds(10);
   std::string text;
   double longest = kLong;
   progress.each_run([&](const executor::Progress& run) {
     const Clock::time_point began = run.began;
     const double done = static_cast<double>(run.ops_done), total = static_cast<double>(run.ops_total);
     if (began == Clock::time_point{} || done <= 0 || done >= total) return;
-    if (now < began + (done < kTelling * total ? kLongEnough : kPatience)) return;
+    const bool packets = run.unfolded_by == executor::UnfoldedReason::by_packet;
+    if (now < began + (packets ? kEnoughOfPackets : done < kTelling * total ? kLongEnough : kEnough)) return;
     const double whole = std::chrono::duration<double>(now - began).count() * total / done;
     if (whole < longest) return;
     longest = whole;
@@ -106,7 +110,7 @@ std::string progress_json(const executor::Progress& progress, double wall_second
                               {"simulated_seconds", static_cast<double>(progress.now_ps.load()) / 1e12},
                               {"events", progress.events.load()},
                               {"wall_seconds", wall_seconds}};
-  if (share > 0) line["seconds_left"] = wall_seconds * (1 - share) / share;
+  if (share > kForetelling) line["seconds_left"] = wall_seconds * (1 - share) / share;
   return nlohmann::ordered_json{{"progress", std::move(line)}}.dump() + '\n';
 }
 

@@ -16,20 +16,28 @@ void begin(executor::Progress& run, std::uint64_t done, executor::UnfoldedReason
   run.began = kBegan;
 }
 
-// A hundredth of the ops in a second: 100 s in all. Eight times as slow: 800 s are 13.3 min.
+// A fiftieth of the ops in two seconds: 100 s in all. Half of that in 8 s: 800 s are 13.3 min.
 TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
   executor::Progress run;
-  begin(run, 10, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 1s),
+  begin(run, 20, executor::UnfoldedReason::by_hash);
+  EXPECT_EQ(long_run_text(run, kBegan + 2s),
             "note: paths by hash keep 6140 of 6144 ranks apart: about 100 s a run; with "
             "topology.fabric.routing=adaptive more of them are simulated as one\n");
   begin(run, 10, executor::UnfoldedReason::by_choice);
   EXPECT_EQ(long_run_text(run, kBegan + 8s),
             "note: all 6144 ranks are simulated one by one: about 13 min a run\n");
-  begin(run, 10, executor::UnfoldedReason::by_place);
-  EXPECT_EQ(long_run_text(run, kBegan + 1s), "note: 6144 ranks are of 6140 kinds: about 100 s a run\n");
-  begin(run, 10, executor::UnfoldedReason::by_packet);
-  EXPECT_EQ(long_run_text(run, kBegan + 1s),
+  begin(run, 20, executor::UnfoldedReason::by_place);
+  EXPECT_EQ(long_run_text(run, kBegan + 2s), "note: 6144 ranks are of 6140 kinds: about 100 s a run\n");
+}
+
+// The first of each collective takes its packets' time, the others none: a thousandth after 3 s was seen to be
+// a third after 3.4 s.
+TEST(LongRun, OfPacketsIsSaidOnceMostCollectivesWereSimulated) {
+  executor::Progress run;
+  begin(run, 1, executor::UnfoldedReason::by_packet);
+  EXPECT_EQ(long_run_text(run, kBegan + 9s), "");
+  begin(run, 100, executor::UnfoldedReason::by_packet);
+  EXPECT_EQ(long_run_text(run, kBegan + 10s),
             "note: every packet is simulated: about 100 s a run; network.model=flow shares links without "
             "packets\n");
 }
@@ -42,9 +50,9 @@ TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
   begin(run, 1, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 2000 s, as it seems
   begin(run, 10, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 400ms), "");  // 40 s
-  begin(run, 100, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 1s), "");  // 10 s
+  EXPECT_EQ(long_run_text(run, kBegan + 1900ms), "");  // 190 s
+  begin(run, 200, executor::UnfoldedReason::by_hash);
+  EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 10 s
   begin(run, 1000, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1h), "");  // over
 }
@@ -53,14 +61,23 @@ TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
 TEST(LongRun, OfAStudyIsItsLongest) {
   executor::Progress study;
   executor::RunOfStudy quick(&study);
-  begin(quick.progress, 20, executor::UnfoldedReason::by_place);
+  begin(quick.progress, 40, executor::UnfoldedReason::by_place);
   {
     executor::RunOfStudy slow(&study);
-    begin(slow.progress, 10, executor::UnfoldedReason::by_hash);
-    EXPECT_NE(long_run_text(study, kBegan + 1s).find("about 100 s"), std::string::npos);
+    begin(slow.progress, 20, executor::UnfoldedReason::by_hash);
+    EXPECT_NE(long_run_text(study, kBegan + 2s).find("about 100 s"), std::string::npos);
   }
-  EXPECT_NE(long_run_text(study, kBegan + 1s).find("about 50 s"), std::string::npos);
+  EXPECT_NE(long_run_text(study, kBegan + 2s).find("about 50 s"), std::string::npos);
   study.stop = true;
   EXPECT_TRUE(quick.progress.stopped());
+}
+
+// 5 of 1,000 ops foretell nothing; 20 in a second leave 49 s.
+TEST(ProgressJson, SaysHowMuchIsLeftOnceItCanBeTold) {
+  executor::Progress run;
+  begin(run, 5, executor::UnfoldedReason::by_place);
+  EXPECT_EQ(progress_json(run, 1).find("seconds_left"), std::string::npos);
+  run.ops_done = 20;
+  EXPECT_NE(progress_json(run, 1).find("\"seconds_left\":49.0"), std::string::npos);
 }
 }  // namespace topsim::cli::progress_line_test
