@@ -34,6 +34,8 @@ std::string text_of(const RankRow& rank, std::uint32_t alike) {
   std::string text = fmt::format("rank {} on {}, {}{}\n  {:<26}{:>10} a step\n", rank.rank, rank.device,
                                  rank.program, alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "",
                                  "busy", duration_text(rank.account.busy));
+  if (rank.account.slowed > Duration{})
+    text += fmt::format("  {:<26}{:>10}\n", "  of it: slowed", duration_text(rank.account.slowed));
   for (std::size_t i = 0; i < rank.account.idle.size(); ++i) {
     if (rank.account.idle[i] == Duration{}) continue;
     text += fmt::format("  {:<26}{:>10}\n", reason_text(static_cast<executor::Reason>(i)),

@@ -33,7 +33,8 @@ class Screen {
   }
   // "  step time         8.51 s      what it means"; if that is too wide, the note is on lines of its own.
   void answer(std::string_view label, std::string_view value, std::string_view note, bool bold_one = false) {
-    const std::string whole = fmt::format("  {:<16}  {:<10}  {}", label, value, note);
+    const std::string whole = note.empty() ? fmt::format("  {:<16}  {}", label, value)
+                                           : fmt::format("  {:<16}  {:<10}  {}", label, value, note);
     const bool fits = width(whole) <= columns_;
     const std::string first = fits ? whole : fmt::format("  {:<16}  {}", label, value);
     bold_one ? bold(first) : line(first);
@@ -244,9 +245,11 @@ void links(Screen& screen, const Result& result, std::size_t limit) {
     return fmt::format("{}{} {:>6} {:>6}", ends, carried ? fmt::format(" {:>7}", bytes) : "", mean, peak);
   };
   // The heading begins two columns before the names, and "carried a step" is as wide as bytes and seven more.
+  // What was carried before a measured step ended is of no step.
+  const char* const bytes = result.step_times.empty() ? "carried so far" : "carried a step";
   const std::size_t heading = 2 + name + (kinds ? 1 + type : 0) - (carried ? 7 : 0);
   screen.line("  " + row_text(pad_right(clip_end("busiest links (so many alike)", heading), heading),
-                              "carried a step", "mean", "peak"));
+                              bytes, "mean", "peak"));
   for (const LinkRow* row : rows) {
     std::string ends = "    " + pad_right(clip(ends_of(*row), name), name);
     if (kinds) ends += " " + pad_right(type_of(*row, type), type);
@@ -277,8 +280,9 @@ void collectives(Screen& screen, const Result& result, std::size_t limit) {
   };
   // "calls a step" is as wide as calls and eight more; the heading begins two columns before the names.
   const std::size_t heading = 2 + name - (calls ? 6 : 0);
-  screen.line("  " + row_text(pad_right("collectives", heading), " calls a step", "size", "each", "busbw",
-                              "algorithm"));
+  const char* const count = result.step_times.empty() ? " calls so far" : " calls a step";
+  screen.line("  " +
+              row_text(pad_right("collectives", heading), count, "size", "each", "busbw", "algorithm"));
   for (const CollectiveLine& line : longest_collectives(result, limit))
     screen.line(row_text("    " + pad_right(clip_end(line.name, name), name), calls_text(line.calls),
                          line.size, line.each, line.bus_bandwidth, line.algorithm));
@@ -345,7 +349,8 @@ std::string to_terminal(const Result& result, const TerminalOptions& options,
   for (const Rows& rows : kRows) {
     Screen screen(options);
     draw(screen, result, record, rows);
-    const bool all = finding_lines(screen, result, result_file);
+    // What has no step is nothing to explain.
+    const bool all = finding_lines(screen, result, result.step_times.empty() ? "" : result_file);
     text = screen.take();
     if (all) break;
   }

@@ -11,6 +11,7 @@
 
 namespace topsim::testing::member_test {
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Spans, SayRunsAndStridesInFewCharacters) {
   using Numbers = std::vector<std::uint32_t>;
@@ -83,6 +84,17 @@ TEST(Members, AreToldAStepAndInTheWordsOfTheMainScreen) {
       report::to_text(report::find_members(sample_result(), topology, one, std::vector<std::string>{id}));
   EXPECT_THAT(text, HasSubstr("carried 250 MB a step"));
   EXPECT_THAT(text, HasSubstr("waiting for the slowest      1.00 ms"));
+}
+
+// As on the main screen: a part of the busy time, none of the idle.
+TEST(Members, ARankSaysHowMuchOfItsBusyTimeKernelsLoseBesideCommunication) {
+  const topology::Topology topology = two_nodes();
+  report::Result result = sample_result();
+  const std::vector<std::uint32_t> one{1};
+  EXPECT_THAT(report::to_text(report::find_members(result, topology, one, {})), Not(HasSubstr("slowed")));
+  result.ranks[1].account.slowed = 3_ms;
+  EXPECT_THAT(report::to_text(report::find_members(result, topology, one, {})),
+              HasSubstr("  of it: slowed              3.00 ms"));
 }
 
 TEST(Members, WhoIsNotThereIsRefusedByName) {

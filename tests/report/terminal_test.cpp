@@ -10,6 +10,7 @@
 
 namespace topsim::report::terminal_test {
 using namespace topsim::testing;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -143,6 +144,19 @@ TEST(Terminal, AnInterruptedRunWithoutAMeasuredStepHasNoStepTime) {
   const std::string text = to_terminal(result, {});
   EXPECT_THAT(text, HasSubstr("step time         -           interrupted"));
   EXPECT_THAT(text, Not(HasSubstr("0 ps")));
+}
+
+// What was carried is of no step, and there is no step to explain.
+TEST(Terminal, AnInterruptedRunWithoutAMeasuredStepSaysNothingOfAStep) {
+  Result result = sample_result();
+  EXPECT_THAT(to_terminal(result, {}, {}, "out/result.json"),
+              AllOf(HasSubstr("carried a step"), HasSubstr("calls a step"), HasSubstr("topsim explain")));
+  result.complete = false;
+  result.step_times.clear();
+  result.step = Duration{};
+  EXPECT_THAT(to_terminal(result, {}, {}, "out/result.json"),
+              AllOf(HasSubstr("carried so far"), HasSubstr("calls so far"), Not(HasSubstr("a step ")),
+                    Not(HasSubstr("topsim explain"))));
 }
 
 TEST(Terminal, ReasonsThatReadZeroAreOneRow) {
