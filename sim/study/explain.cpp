@@ -16,7 +16,23 @@ using nlohmann::json;
 
 constexpr std::size_t kPathRows = 10;
 
-void path(std::string& text, const std::string& title, const std::vector<metrics::PathShare>& shares) {
+// Of the names of all rows, so that the figures of all parts stand below each other; they take 19 columns.
+std::size_t name_width(const Result& result, const std::optional<WhatIfs>& what_ifs, std::size_t window) {
+  std::size_t widest = 0;
+  const auto add = [&](const std::vector<metrics::PathShare>& shares) {
+    for (std::size_t i = 0; i < std::min(shares.size(), kPathRows); ++i)
+      widest = std::max(widest, width(shares[i].what));
+  };
+  add(result.critical_path);
+  add(result.critical_path_links);
+  if (what_ifs)
+    for (const WhatIf& each : what_ifs->parts) widest = std::max(widest, width(each.part));
+  constexpr std::size_t kUsual = 44, kFigures = 20;
+  return std::min(std::max(widest, kUsual), std::max(window, kUsual + kFigures) - kFigures);
+}
+
+void path(std::string& text, const std::string& title, const std::vector<metrics::PathShare>& shares,
+          std::size_t name) {
   if (shares.empty()) return;
   text += "\n" + title + "\n";
   Duration rest{};
@@ -25,11 +41,11 @@ void path(std::string& text, const std::string& title, const std::vector<metrics
       rest += shares[i].time;
       continue;
     }
-    text += fmt::format("  {} {:>9}  {:>6}\n", pad_right(clip(shares[i].what, 44), 44),
+    text += fmt::format("  {} {:>9}  {:>6}\n", pad_right(clip(shares[i].what, name), name),
                         duration_text(shares[i].time), percent_text(shares[i].share));
   }
   if (rest > Duration{}) {
-    text += fmt::format("  {} {:>9}\n", pad_right(fmt::format("{} more", shares.size() - kPathRows), 44),
+    text += fmt::format("  {} {:>9}\n", pad_right(fmt::format("{} more", shares.size() - kPathRows), name),
                         duration_text(rest));
   }
 }
@@ -52,7 +68,8 @@ bool waits_for(const WhatIf& part, const std::vector<metrics::PathShare>& path) 
   return share >= kMuch;
 }
 
-void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std::size_t window) {
+void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std::size_t name,
+           std::size_t window) {
   text += fmt::format("\na part {} faster would make the step (simulated again)\n",
                       percent_text(what_ifs.factor - 1));
   for (const WhatIf& each : what_ifs.parts) {
@@ -61,7 +78,7 @@ void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std
     const std::string change =
         none ? std::string("no shorter")
              : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
-    text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
+    text += fmt::format("  {} {:>9}  {}\n", pad_right(clip(each.part, name), name), duration_text(each.step), change);
     const std::string why = !each.choices.empty()                                 ? each.choices
                             : none && waits_for(each, result.critical_path_links) ? listed(result.library)
                                                                                   : std::string();
@@ -88,9 +105,10 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   const double step = seconds(result.step);
   const double busy = step > 0 ? seconds(result.account.busy) / step : 0;
   text += fmt::format("step {}, accelerators busy {}\n", duration_text(result.step), percent_text(busy));
-  path(text, "critical path of the last step, by what was done", result.critical_path);
-  path(text, "the same, by what limited it", result.critical_path_links);
-  if (what_ifs) gains(text, *what_ifs, result, window);
+  const std::size_t name = name_width(result, what_ifs, window);
+  path(text, "critical path of the last step, by what was done", result.critical_path, name);
+  path(text, "the same, by what limited it", result.critical_path_links, name);
+  if (what_ifs) gains(text, *what_ifs, result, name, window);
   if (!result.findings.empty()) text += "\nfindings\n";
   for (const Finding& each : result.findings) {
     const char* kind = each.severity == Severity::warning ? "warning" : "note";
@@ -99,7 +117,7 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
               window, 4)) {
       text += line + "\n";
     }
-    if (each.remedy.empty()) continue;
+    if (each.remedy.empty() || each.remedy.starts_with("topsim explain ")) continue;  // this is it
     for (const std::string& line : wrap("    what to do: " + each.remedy, window, 6)) text += line + "\n";
   }
   return text;

@@ -54,4 +54,26 @@ TEST(Explain, SaysWhyAFasterLinkThatTheStepWaitsForBuysNothing) {
   EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as HCCL drives it", 0.15, 0, "HCCL"),
               HasSubstr("collectives are planned here as NCCL does, with speeds from a fixed list"));
 }
+
+report::Result with_path(const std::string& what) {
+  report::Result result;
+  result.critical_path_links = {{what, from_microseconds(1), 0.5}};
+  return result;
+}
+
+// 45 characters and the 20 of the figures are less than 80 columns; of 100 there is room for 60.
+TEST(Explain, CutsNoNameThatTheWindowHasRoomFor) {
+  const std::string longest = "latency of messages and of collectives' steps";
+  EXPECT_THAT(explain_text(with_path(longest), {}, 80), HasSubstr("  " + longest + "   1.00 us  50.0 %\n"));
+  EXPECT_THAT(explain_text(with_path(std::string(100, 'x')), {}, 80), Not(HasSubstr(std::string(61, 'x'))));
+}
+
+TEST(Explain, SendsNobodyToItself) {
+  report::Result result = with_path("computation");
+  result.findings = {{report::Severity::note, "links limit", "links", "topsim explain says what"},
+                     {report::Severity::note, "others wait", "ranks", "look for slow accelerators"}};
+  EXPECT_THAT(explain_text(result, {}, 80),
+              testing::AllOf(HasSubstr("links limit"), Not(HasSubstr("topsim explain")),
+                             HasSubstr("what to do: look for slow accelerators")));
+}
 }  // namespace topsim::study::explain_test
