@@ -30,7 +30,7 @@ std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenar
       progress.stop, tick, [&] { return study::search_plans(scenario, catalogue, options, progress); });
   constexpr std::size_t kColumns = 110;
   return {study::plan_json(report), study::plan_table(report, kColumns),
-          scenario::standalone_json(report.best)};
+          study::best_plan_json(report)};
 }
 }  // namespace
 

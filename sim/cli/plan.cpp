@@ -79,7 +79,7 @@ int run(const Options& options) {
     return kInterrupted;
   }
   if (!options.out.empty()) {
-    report::write_file(options.out, scenario::standalone_json(report.best));
+    report::write_file(options.out, study::best_plan_json(report));
     if (!options.quiet)
       std::cerr << "wrote " << options.out << ": " << study::plan_words(report.rows.front()) << '\n';
   }
@@ -106,7 +106,7 @@ Action configure_plan(CLI::App& app) {
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")
       .not_empty()
       .type_name("FILE.json");
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
   add_jobs(app, options->jobs);
   add_flag(app, "--exhaustive", options->exhaustive,
            "Simulate every plan that fits, also those that the bound excludes");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/reason_text.hpp"
 #include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
 
@@ -87,9 +88,8 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
                                     ? "computing, recompute " + recompute_words(row.choice)
                                     : "computing"}};
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
-    std::string reason(name_of(static_cast<executor::Reason>(i)));
-    std::replace(reason.begin(), reason.end(), '_', ' ');
-    parts.emplace_back(mine.idle[i] - theirs.idle[i], reason);
+    parts.emplace_back(mine.idle[i] - theirs.idle[i],
+                       report::reason_text(static_cast<executor::Reason>(i)));
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -113,9 +113,11 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
 
 std::string plan_table(const PlanReport& report, std::size_t columns) {
   const std::string heading = fmt::format(
-      "{}: {} plans for {} accelerators: {} do not divide, {} do not fit the memory, "
+      "{}: {} plan{} for {}: {} do not divide, {} do not fit the memory, "
       "{} cannot be among the best by their bound, {} simulated{}",
-      report.scenario, report::count_text(static_cast<double>(report.choices)), report.accelerators,
+      report.scenario, report::count_text(static_cast<double>(report.choices)),
+      report.choices == 1 ? "" : "s",
+      report::plural(static_cast<double>(report.accelerators), "accelerator"),
       report::count_text(static_cast<double>(report.impossible)),
       report::count_text(static_cast<double>(report.too_large)),
       report::count_text(static_cast<double>(report.cut)),
@@ -196,5 +198,13 @@ std::string plan_json(const PlanReport& report) {
     document["own"]["why"] = why_slower(*report.own, report.rows.front());
   }
   return document.dump(1) + '\n';
+}
+
+std::string best_plan_json(const PlanReport& report) {
+  scenario::Scenario best = report.best;
+  best.description = fmt::format("{} on {}: the fastest plan that topsim plan found, {}.", report.scenario,
+                                 report::plural(static_cast<double>(report.accelerators), "accelerator"),
+                                 plan_words(report.rows.front()));
+  return scenario::standalone_json(best);
 }
 }  // namespace topsim::study

@@ -13,4 +13,7 @@ namespace topsim::study {
 
 [[nodiscard]] std::string plan_table(const PlanReport& report, std::size_t columns);
 [[nodiscard]] std::string plan_json(const PlanReport& report);  // "topsim.plan/1"
+// The scenario with the best plan; it describes itself, because the cluster may have another size than the
+// one that its file describes. REQUIRES: report.complete.
+[[nodiscard]] std::string best_plan_json(const PlanReport& report);
 }  // namespace topsim::study

@@ -264,7 +264,18 @@ TEST(PlanText, AGainThatCancelsALossIsNamed) {
   row.result.step = 10'004_ms;
   row.result.account.busy = 9'485_ms;
   row.result.account.idle[static_cast<std::size_t>(executor::Reason::tensor_parallel)] = 519_ms;
-  EXPECT_EQ(why_slower(row, best), "+519 ms tensor parallel, -515 ms computing");
+  EXPECT_EQ(why_slower(row, best), "+519 ms exposed tensor parallel, -515 ms computing");
+}
+
+// The file that was read describes two boxes; what is written is of four.
+TEST_F(Plans, WhatIsWrittenDescribesTheClusterItIsFor) {
+  scenario::Scenario scenario = two_boxes();
+  scenario.description = "Two boxes.";
+  use_accelerators(scenario, catalogue_, 32);
+  const PlanReport report = search(scenario, quick());
+  const std::string json = best_plan_json(report);
+  EXPECT_THAT(json, HasSubstr(" on 32 accelerators: the fastest plan that topsim plan found, tp "));
+  EXPECT_THAT(json, testing::Not(HasSubstr("Two boxes")));
 }
 
 TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
