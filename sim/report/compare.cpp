@@ -123,8 +123,11 @@ void add_links(Rows& rows, std::size_t c, const Result& result) {
 
 void add_result(Rows& rows, std::size_t c, const Result& result, double per_step) {
   rows.add("step.seconds", Unit::seconds, c, seconds(result.step), per_step);
-  rows.add("throughput.tokens_per_second", Unit::count, c, result.throughput.tokens_per_second, 0);
-  rows.add("throughput.mfu", Unit::share, c, result.throughput.mfu, 0);
+  // A trace says nothing of tokens, models and memory.
+  if (!result.trace) {
+    rows.add("throughput.tokens_per_second", Unit::count, c, result.throughput.tokens_per_second, 0, true);
+    rows.add("throughput.mfu", Unit::share, c, result.throughput.mfu, 0, true);
+  }
   rows.add("accelerators.busy_seconds", Unit::seconds, c, seconds(result.account.busy), per_step);
   rows.add("accelerators.slowed_seconds", Unit::seconds, c, seconds(result.account.slowed), per_step);
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
@@ -138,8 +141,9 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
              0, true);
     rows.add("reliability.step_seconds", Unit::seconds, c, step_seconds(result, result.step), per_step, true);
   }
-  rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
-           static_cast<double>(result.memory.per_accelerator.value()), 0);
+  if (!result.trace)
+    rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
+             static_cast<double>(result.memory.per_accelerator.value()), 0, true);
   add_collectives(rows, c, result, per_step);
   add_links(rows, c, result);
 }

@@ -369,8 +369,9 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {
-      add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
-                      candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));
+      add(fmt::format("{} has {}, {} has {}", comparison.names[0],
+                      plural(static_cast<double>(candidates[0].result.accelerators), "accelerator"),
+                      comparison.names[c], each.result.accelerators));
     }
     if (std::none_of(candidates.begin(), candidates.end(), reduces_in_switches))
       if (const std::string hint = sharp_hint(each.result); !hint.empty()) add(comparison.names[c] + hint);
