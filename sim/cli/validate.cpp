@@ -39,15 +39,15 @@ int run(const Options& options) {
   std::cout << (options.format == "json" ? validation::to_json(report)
                                          : validation::to_text(report, options.each, columns_for_people()))
             << std::flush;
+  if (!options.html.empty())
+    report::write_file(options.html, report::validate_html(validation::to_json(report)));
+  say_written(options.quiet, {options.html});
   if (!report.complete) {
     if (!options.quiet)
       std::cerr << "interrupted: " << progress.runs_done << " of " << progress.runs_total
                 << " cases are done\n";
     return kInterrupted;
   }
-  if (!options.html.empty())
-    report::write_file(options.html, report::validate_html(validation::to_json(report)));
-  say_written(options.quiet, {options.html});
   return report.passed() ? kOk : kCheckFailed;
 }
 }  // namespace
@@ -56,7 +56,7 @@ Action configure_validate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   add_option(app, "case", options->cases, "Files, families or cases of configs/validation; all when left out")
       .type_name("CASE");
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
   add_page(app, options->html, "Predicted against published as a page that opens offline");
   add_flag(app, "--each", options->each, "Also a line for each case");
   add_jobs(app, options->jobs);

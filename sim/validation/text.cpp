@@ -68,7 +68,9 @@ std::string missed(const Summary& s) {
   return s.meets(s.goal) ? "" : fmt::format("goal {} missed", limits_text(s.goal));
 }
 
-std::string verdict(const Summary& s) {
+// Nobody judges a family by the cases that happened to be done when it was stopped.
+std::string verdict(const Summary& s, bool complete) {
+  if (!complete) return limits_text(s.bar);
   const std::string misses = missed(s);
   if (s.failed > 0 || !s.meets(s.bar)) return misses;
   const std::string bar = limits_text(s.bar);
@@ -96,7 +98,7 @@ std::string wide_table(const Report& report, std::size_t width) {
     return fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", name,
                        width, s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90),
                        percent(s.max), signed_percent(s.bias), tau_text(s.tau), tau_text(s.tau_beyond_noise),
-                       slope_text(s), verdict(s));
+                       slope_text(s), verdict(s, report.complete));
   };
   std::string text =
       fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", "family",
@@ -124,6 +126,7 @@ std::string narrow_table(const Report& report, std::size_t width) {
   for (const auto& [family, s] : report.families) text += line(family, s);
   text += "\nall scored families, each weighing the same\n";
   for (const auto& [kind, s] : report.totals) text += line(kind, s);
+  if (!report.complete) return text;
   std::string misses;
   for (const auto& [family, s] : report.families) {
     const std::string what = missed(s);
@@ -140,7 +143,7 @@ Json json_of(const Bar& bar) {
   return json;
 }
 
-Json json_of(const Summary& s) {
+Json json_of(const Summary& s, bool complete) {
   return {{"n", s.cases},
           {"mean_abs_error", s.mean},
           {"median_abs_error", s.median},
@@ -157,7 +160,7 @@ Json json_of(const Summary& s) {
           {"not_simulated", s.failed},
           {"bar", json_of(s.bar)},
           {"goal", json_of(s.goal)},
-          {"passed", s.passed()}};
+          {"passed", complete ? Json(s.passed()) : Json()}};
 }
 }  // namespace
 
@@ -168,6 +171,7 @@ std::string to_text(const Report& report, bool cases, std::size_t columns) {
   text += width + kWideColumns <= columns
               ? wide_table(report, width)
               : narrow_table(report, std::clamp<std::size_t>(columns - kNarrowColumns, 16, width));
+  if (!report.complete) text += "\ninterrupted: bars are of all cases, and not judged\n";
   for (const std::string& line : report::wrap("\ntau: agreement with the published order of a series (1: the "
                                               "same order), clear: of pairs that differ by "
                                               "more than noise; slope: drift of the error a doubling of "
@@ -199,8 +203,8 @@ std::string to_json(const Report& report) {
     one["source"] = p.source;
     json["cases"].push_back(std::move(one));
   }
-  for (const auto& [family, summary] : report.families) json["families"][family] = json_of(summary);
-  for (const auto& [kind, summary] : report.totals) json["totals"][kind] = json_of(summary);
+  for (const auto& [family, summary] : report.families) json["families"][family] = json_of(summary, report.complete);
+  for (const auto& [kind, summary] : report.totals) json["totals"][kind] = json_of(summary, report.complete);
   return json.dump(2) + '\n';
 }
 }  // namespace topsim::validation

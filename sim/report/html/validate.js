@@ -63,7 +63,8 @@ pages.validate = () => {
     return Math.abs(place - Math.round(place)) < 1e-9 && place >= 1 ? (size[Math.round(place) - 1] + size[next]) / 2 : size[Math.min(size.length - 1, Math.floor(place))];
   };
   element("headline").textContent = "Predicted and published";
-  element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction.";
+  element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction." +
+    (result.complete ? "" : " Interrupted: this is what was done.");
   if (cases.length === 0) return element("main").replaceChildren("No case could be simulated.");
   const within = (share) => size.filter((each) => each <= share).length / size.length;
   element("sentence").innerHTML = unbroken(`Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
@@ -72,14 +73,14 @@ pages.validate = () => {
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
     card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
     card("Cases", whole(cases.length), failed ? `${plural(failed, "case")} not simulated` : "all simulated") +
-    card("Families", whole(families.length), `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
+    card("Families", whole(families.length), !result.complete ? "bars are not judged" : `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
   drawCloud(cases, families);
   drawErrors(relative);
   const barText = (bar) => Object.entries(bar).map(([key, value]) => `${key} ${key === "tau" ? value.toFixed(2) : percent(value)}`).join(", ");
   table("families", "Families", [
     ["family", (row) => row.name], ["cases", (row) => row.n, whole], ["mean error", (row) => row.mean_abs_error, percent], ["median", (row) => row.median_abs_error, percent],
     ["90th percentile", (row) => row.percentile_90_abs_error, percent], ["furthest", (row) => row.max_abs_error, percent], ["bias", (row) => row.bias, signedError],
-    ["bar", (row) => barText(row.bar)], ["goal", (row) => barText(row.goal)], ["holds", (row) => (row.passed ? "yes" : "no")],
+    ["bar", (row) => barText(row.bar)], ["goal", (row) => barText(row.goal)], ["holds", (row) => (row.passed === null ? "" : row.passed ? "yes" : "no")],
   ], families.map((name) => ({ name, ...result.families[name] })), { by: 2 });
   table("cases", "Cases", [
     ["case", (row) => row.name], ["family", (row) => row.family], ["published", (row) => row.published, (value, row) => caseFigure(row, value)],
