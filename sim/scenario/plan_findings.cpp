@@ -21,12 +21,24 @@ void find_words(const workloads::ModelSpec& model, int tp, std::vector<report::F
        fmt::format("vocab = {}, a multiple of 128 x tp, is what Megatron pads it to",
                    (model.vocab + unit - 1) / unit * unit)});
 }
+
+// The factor of gpu_slow, a fault, is of the speed; this one is of the time.
+void find_fast_ranks(const workloads::ComputeSpec& compute, std::vector<report::Finding>& out) {
+  for (const auto& [rank, factor] : compute.slow_ranks)
+    if (factor < 1)
+      out.push_back(
+          {Severity::warning,
+           fmt::format("rank {} is faster than the others: slow_ranks gives factors on compute times", rank),
+           fmt::format("workload.compute.slow_ranks[\"{}\"]", rank),
+           fmt::format("{:.3g} makes it {:g} times as fast as the others", 1 / factor, factor)});
+}
 }  // namespace
 
 std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload) {
   std::vector<report::Finding> out;
   const workloads::ModelSpec& model = workload.model;
   const workloads::PlanSpec& plan = workload.plan;
+  find_fast_ranks(workload.compute, out);
   if (workload.trace || model.layers == 0 || !workload.compute.stage_times.forward.empty()) return out;
   find_words(model, plan.tp, out);
   const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;

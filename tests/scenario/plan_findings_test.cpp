@@ -22,6 +22,16 @@ std::string words(const WorkloadSpec& workload) {
   return all;
 }
 
+// Who takes the factor for a speed, as that of the fault gpu_slow is, means 1 / 0.8.
+TEST(PlanFindings, SayThatASlowRankIsAFastOne) {
+  WorkloadSpec slow = job();
+  slow.compute.slow_ranks = {{"3", 1.25}};
+  EXPECT_EQ(words(slow), "");
+  slow.compute.slow_ranks = {{"3", 0.8}};
+  EXPECT_THAT(words(slow), HasSubstr("rank 3 is faster than the others"));
+  EXPECT_THAT(words(slow), HasSubstr("1.25 makes it 0.8 times as fast"));
+}
+
 // 50,257 words over 8 ranks are 6282.1; the next multiple of 128 x 8 is 50 x 1024.
 TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(job()), "");
