@@ -256,6 +256,7 @@ Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& ca
         outcome.deadlocks.empty() ? "" : "deadlock: ports wait for one another");
   }
   Traffic traffic;
+  if (!to_the_end) traffic.window = window;
   traffic.where = fmt::format("{}; cables {:g} Gbit/s, {:g} us", shape, cable.rate.value() * 8e-9,
                               microseconds(cable.latency));
   for (std::size_t i = 0; i < outcome.flows.size(); ++i) {

@@ -56,6 +56,7 @@ struct TrafficQueues {
 struct Traffic {
   std::string where;  // which fabric it ran on, in a sentence
   std::vector<TrafficFlow> flows;
+  Duration window{};    // sent for so long; 0: until all of it was delivered
   Duration last{};      // last delivery
   double fairness = 1;  // Jain's index over goodput
   std::optional<TrafficQueues> queues;

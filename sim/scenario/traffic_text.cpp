@@ -92,7 +92,8 @@ std::string traffic_table(const TrafficName& what, const Traffic& traffic) {
   if (traffic.flows.size() <= kMostRows) {
     std::size_t width = 4;
     for (const TrafficFlow& flow : traffic.flows) width = std::max({width, flow.from.size(), flow.to.size()});
-    text += "# bytes: of each flow, -b (parking_lot and victim send for the whole --window)\n";
+    text += traffic.window > Duration{} ? "# bytes: what each flow delivered in the --window\n"
+                                        : "# bytes: of each flow, -b\n";
     text += fmt::format("#{:>{}}  {:>{}} {:>12} {:>13} {:>13} {:>14}\n", "from", width, "to", width, "bytes",
                         "delivered(us)", "acked(us)", "goodput(Gb/s)");
     for (const TrafficFlow& flow : traffic.flows) {
