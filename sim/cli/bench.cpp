@@ -209,33 +209,34 @@ Action configure_bench(CLI::App& app) {
   options->scenario.declare(app);
   add_option(
       app, "-b,--minbytes", options->begin,
-      "First size (8, 64K, 16M, 8G; K, M and G, also as KB or MB, are powers of 1024, as nccl-tests reads "
-      "them); of each flow of a pattern: 1M")
+      "First size (default 8, p2p 2; of each flow of a pattern 1M); K, M and G, also as KB or MB, are powers "
+      "of 1024, as nccl-tests reads them")
       .type_name("SIZE");
-  add_option(app, "-e,--maxbytes", options->end, "Last size: 8G, p2p 8M").type_name("SIZE");
-  add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next").type_name("FACTOR");
+  add_option(app, "-e,--maxbytes", options->end, "Last size (default 8G, p2p 8M)").type_name("SIZE");
+  add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next (default 2)").type_name("FACTOR");
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
   add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N").range(1, 64);
   add_option(
       app, "--from", options->from,
-      "p2p: the sender: node0/nic0 (the host memory behind its slot, as perftest) or node0/gpu0 (its own)")
+      "p2p: the sender, by default the first NIC: node0/nic0 (the host memory behind its slot, as perftest) "
+      "or node0/gpu0 (its own)")
       .type_name("DEVICE");
-  add_option(app, "--to", options->to, "p2p: the receiver").type_name("DEVICE");
-  add_option(app, "--verb", options->verb, "p2p: as which perftest tool, ib_send_* or ib_write_*")
+  add_option(app, "--to", options->to, "p2p: the receiver, by default the next node's first NIC").type_name("DEVICE");
+  add_option(app, "--verb", options->verb, "p2p: as which perftest tool, ib_send_* (default) or ib_write_*")
       .type_name("send|write");
-  add_option(app, "--senders", options->senders, "incast: number of senders")
+  add_option(app, "--senders", options->senders, "incast: number of senders (default: all that can send; --textbook 8)")
       .type_name("N")
       .range(1, 1'000'000);
   add_flag(app, "--textbook", options->textbook,
            "incast: around one switch with the scenario's cables, not on its topology");
-  add_option(app, "--window", options->window, "parking_lot, victim: simulated time (10 ms)")
+  add_option(app, "--window", options->window, "parking_lot, victim: simulated time (default 10 ms)")
       .type_name("DURATION");
-  add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority")
+  add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority (default 0)")
       .type_name("N")
       .range(0, static_cast<int>(network::packet::kMaxClasses) - 2);
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

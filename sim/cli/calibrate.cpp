@@ -35,10 +35,10 @@ int run(const Options& options) {
 
 Action configure_calibrate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  add_option(app, "--seeds", options->seeds, "Runs per entry; median, least and most are kept")
+  add_option(app, "--seeds", options->seeds, "Runs per entry (default 5); median, least and most are kept")
       .type_name("N");
   add_flag(app, "--quick", options->quick, "A few entries only");
-  add_option(app, "--format", options->format, "What is printed; json is the committed file")
+  add_option(app, "--format", options->format, "What is printed (default table); json is the committed file")
       .type_name("table|json");
   return [options] { return run(*options); };
 }

@@ -78,7 +78,7 @@ Action configure_explain(CLI::App& app) {
       .required()
       .type_name("RESULT.json");
   options->changes.declare_changes(app);
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
   add_page(app, options->html, "The page of the run, with what a faster part would buy");
   add_option(app, "--faster", options->faster, "By how much each part is made faster (default 10)")
       .range(0.1, 1000.0)

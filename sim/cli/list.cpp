@@ -11,6 +11,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/cli/table.hpp"
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/report/text.hpp"
@@ -23,42 +24,8 @@
 namespace topsim::cli {
 namespace {
 
-using Row = std::vector<std::string>;
-
-void print_table(const Row& head, std::vector<Row> rows) {
-  std::vector<std::size_t> widths;
-  rows.insert(rows.begin(), head);
-  const std::size_t columns = columns_for_people();
-  for (std::size_t column = 0; column < head.size(); ++column) {
-    std::size_t widest = 0;
-    for (const Row& row : rows) widest = std::max(widest, report::width(row[column]));
-    widths.push_back(widest);
-  }
-  // If the window is too narrow for a table, an entry's name is on a line of its own, and the rest below it.
-  constexpr std::size_t kLeast = 24, kIndent = 4;
-  std::size_t before = 0;
-  for (std::size_t column = 0; column + 1 < head.size(); ++column) before += widths[column] + 2;
-  const bool narrow = before + std::min(kLeast, widths.back()) > columns;
-  for (const Row& row : rows) {
-    std::string line;
-    if (narrow) {
-      for (std::size_t column = 0; column + 1 < row.size(); ++column)
-        line += (line.empty() ? "" : "  ") + row[column];
-      for (const std::string& part : report::wrap(line, columns, kIndent)) std::cout << part << '\n';
-      const std::string rest = std::string(kIndent, ' ') + row.back();
-      for (const std::string& part : report::wrap(rest, columns, kIndent)) std::cout << part << '\n';
-      continue;
-    }
-    for (std::size_t column = 0; column + 1 < row.size(); ++column) {
-      line += report::pad_right(row[column], widths[column] + 2);
-    }
-    for (const std::string& part : report::wrap(line + row.back(), columns, before))
-      std::cout << part << '\n';
-  }
-}
-
 void print_rows(const std::vector<topology::ListRow>& list) {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const topology::ListRow& row : list) rows.push_back({row.category, row.id, row.name, row.facts});
   print_table({"kind", "id", "name", "figures"}, std::move(rows));
 }
@@ -72,7 +39,7 @@ void list_fabrics() {
 
 // Prints every figure of one entry, with its source.
 void show_entry(const std::string& id) {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const topology::FigureRow& figure : topology::figures_of(scenario::catalogue_directories(), id)) {
     std::string source = figure.source;
     if (!figure.remark.empty()) source += (source.empty() ? "" : "; ") + figure.remark;
@@ -83,7 +50,7 @@ void show_entry(const std::string& id) {
 
 void list_models() {
   const config::Library library = shipped_library();
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const std::string& name : library.names("models")) {
     const auto document = config::Document::read_file(library.find("models", name));
     const auto model = config::read<workloads::ModelSpec>(document, &library);
@@ -94,9 +61,33 @@ void list_models() {
   print_table({"model", "layers", "hidden", "heads", "experts", "source"}, std::move(rows));
 }
 
+// What the model's file says, a key a row.
+void collect(const config::Node& node, const std::string& path, std::vector<TableRow>& rows) {
+  if (!node.is(config::Kind::object)) {
+    rows.push_back({path, node.is(config::Kind::string) ? node.text() : config::to_text(node.value(), 0)});
+    return;
+  }
+  for (std::size_t i = 0; i < node.size(); ++i)
+    if (const std::string& key = node[i].key(); key != "$schema")
+      collect(node[i], path.empty() ? key : path + '.' + key, rows);
+}
+
+void show_model(const std::string& id) {
+  const config::Library library = shipped_library();
+  const std::vector<std::string> known = library.names("models");
+  if (std::find(known.begin(), known.end(), id) == known.end()) {
+    const auto close = closest(id, known);
+    throw ConfigError("no model \"" + id + '"',
+                      close ? "did you mean " + *close + "?" : "topsim list models has them all");
+  }
+  std::vector<TableRow> rows;
+  collect(config::Document::read_file(library.find("models", id)).root(), {}, rows);
+  print_table({"key", "value"}, std::move(rows));
+}
+
 void list_scenarios() {
   const config::Library library = shipped_library();
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const std::string& name : library.names("")) {
     const scenario::Scenario scenario = scenario::read_scenario(name, {}, library);
     rows.push_back({name, scenario.description});
@@ -105,7 +96,7 @@ void list_scenarios() {
 }
 
 void list_networks() {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const network::Model& model : network::models()) {
     rows.push_back(
         {std::string(model.name) + (model.is_default ? " (default)" : ""), std::string(model.summary)});
@@ -114,7 +105,7 @@ void list_networks() {
 }
 
 void list_frameworks() {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   std::string_view before;
   for (const workloads::Framework& set : workloads::frameworks()) {
     rows.push_back({fmt::format("{}@{}{}", set.name, set.release, set.name == before ? "" : " (default)"),
@@ -137,7 +128,7 @@ void list_frameworks() {
 
 void list_collectives() {
   using program::CollectiveKind;
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   const std::pair<CollectiveKind, const char*> kinds[] = {
       {CollectiveKind::all_reduce, "every rank ends with the sum of all"},
       {CollectiveKind::all_gather, "every rank ends with the parts of all"},
@@ -166,10 +157,11 @@ constexpr Topic kTopics[] = {
     {"collectives", list_collectives, "what topsim bench measures"}};
 
 void list_topics() {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const Topic& topic : kTopics)
     rows.push_back({"topsim list " + std::string(topic.name), topic.summary});
   rows.push_back({"topsim list hardware ID", "every figure of one entry, with its source"});
+  rows.push_back({"topsim list models ID", "what one model is made of"});
   print_table({"command", "what it lists"}, std::move(rows));
 }
 }  // namespace
@@ -180,7 +172,7 @@ Action configure_list(CLI::App& app) {
   for (const Topic& topic : kTopics) names += (names.empty() ? "" : "|") + std::string(topic.name);
   const auto id = std::make_shared<std::string>();
   add_option(app, "what", *what, "What to list").type_name(names);
-  add_option(app, "id", *id, "hardware, fabrics: every figure of this entry, with its source")
+  add_option(app, "id", *id, "hardware, fabrics: every figure of this entry, with its source; models: what it is made of")
       .type_name("ID");
   return [what, id] {
     if (what->empty()) {
@@ -191,7 +183,15 @@ Action configure_list(CLI::App& app) {
       show_entry(*id);
       return kOk;
     }
-    if (!id->empty()) throw ConfigError("topsim list " + *what + " takes no name", "topsim list hardware ID");
+    if (!id->empty() && *what == "models") {
+      show_model(*id);
+      return kOk;
+    }
+    if (!id->empty())
+      throw ConfigError("topsim list " + *what + " takes no name",
+                        *what == "frameworks" ? "topsim run SCENARIO --format json: left_open has the values of "
+                                                "its defaults"
+                                              : "hardware, fabrics and models do");
     std::vector<std::string> known;
     for (const Topic& topic : kTopics) {
       if (*what == topic.name) {

@@ -161,8 +161,8 @@ int run(const Options& options) {
 Action configure_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
-  add_option(app, "--out", options->out, "Write result.json, run.json and tables there")
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json|csv");
+  add_option(app, "--out", options->out, "Write result.json, run.json, tables and the page there")
       .not_empty()
       .type_name("DIR");
   add_option(app, "--trace", options->trace,
@@ -179,7 +179,7 @@ Action configure_run(CLI::App& app) {
       .type_name("DEVICE -> DEVICE")
       .one_each_kept_in_order();
   add_option(app, "--progress", options->progress,
-             "How far it is, on stderr: a line on terminals, or JSON lines")
+             "How far it is, on stderr: a line on terminals (default), or JSON lines")
       .type_name("line|json");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   add_flag(app, "--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");

@@ -25,11 +25,13 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
   std::string names;
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : "|") + std::string(model.name);
-  add_option(app, "--network", network, "Network model").type_name(names).check([](const std::string& name) {
-    (void)network::find_model(name);  // throws an error with the closest name
-    return std::string();
-  });
-  add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N").not_empty();
+  add_option(app, "--network", network, "Network model (default: the file's, else flow)")
+      .type_name(names)
+      .check([](const std::string& name) {
+        (void)network::find_model(name);  // throws an error with the closest name
+        return std::string();
+      });
+  add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)").type_name("N").not_empty();
 }
 
 namespace {

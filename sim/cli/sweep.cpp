@@ -162,12 +162,14 @@ Action configure_sweep(CLI::App& app) {
       .type_name("FILE.sqlite");
   add_jobs(app, options->jobs);
   add_option(app, "--best", options->best,
-             "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
+             "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ... (default tokens_per_second, "
+             "step_seconds where there are no tokens)")
       .type_name("KEY");
-  add_option(app, "--pareto", options->pareto, "Figures of the Pareto set: no point is better in all of them")
+  add_option(app, "--pareto", options->pareto, "Figures of the Pareto set: no point is better in all of them (default: speed, "
+             "cost, accelerators, memory)")
       .separated_by(',')
       .type_name("KEY,KEY");
-  add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
+  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json|csv");
   add_page(app, options->html, "The sweep as a page: one file that opens offline");
   add_flag(app, "--all", options->all, "Every point in the table, not the first 20");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");

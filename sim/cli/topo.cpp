@@ -12,6 +12,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/cli/table.hpp"
 #include "sim/report/cost.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
@@ -239,9 +240,11 @@ std::string bill_of_materials(const Options& options) {
 }
 
 int list() {
+  std::vector<TableRow> rows;
   for (const auto& entry : shipped_catalogue().entries())
     if (entry.category == "node" || entry.category == "fabric")
-      std::cout << fmt::format("{:8}{:28}{}\n", entry.category, entry.id, entry.name);
+      rows.push_back({std::string(entry.category), entry.id, entry.name});
+  print_table({"kind", "id", "name"}, std::move(rows));
   return kOk;
 }
 
@@ -288,7 +291,7 @@ Action configure_topo(CLI::App& app) {
   add_option(importer, "FILE", options->file, "What the tool wrote").required();
   add_option(importer, "--from", options->from, "Its kind (default: by its content)")
       .type_name("nccl|hwloc|smi|ibnet");
-  add_option(importer, "--nodes", options->nodes, "NCCL: equal boxes to build").type_name("N");
+  add_option(importer, "--nodes", options->nodes, "NCCL: equal boxes to build (default 1)").type_name("N");
   add_option(importer, "--gpu", options->accelerator, "Catalogue name of the accelerators").type_name("ID");
   add_option(importer, "--nic-link", options->nic_link,
              "Link of NICs whose speed the file does not tell, e.g. ib-ndr")
@@ -300,7 +303,7 @@ Action configure_topo(CLI::App& app) {
             write(*options, bill_of_materials(*options));
             return kOk;
           });
-  add_option(bom, "--format", options->as, "What is printed").type_name("table|json|csv");
+  add_option(bom, "--format", options->as, "What is printed (default table)").type_name("table|json|csv");
   add_option(bom, "-o,--out", options->out, "Write there instead of stdout").type_name("FILE");
   sub(
       "list", "Nodes and fabrics of the catalogue", [] { return list(); }, false);

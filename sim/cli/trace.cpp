@@ -179,7 +179,7 @@ Action configure_trace(CLI::App& app) {
     add_option(*command, "--ranks", options->ranks, "Ranks of a job whose trace does not say (aicb)")
         .type_name("N");
   }
-  add_option(tell, "--format", options->format, "Output").type_name("table|json");
+  add_option(tell, "--format", options->format, "What is printed (default table)").type_name("table|json");
   add_option(change, "--to", options->to, "Format to write").type_name("native|chakra|goal").required();
   add_option(change, "-o,--out", options->out,
              "Write there instead of stdout; Chakra: folder/name of the files")

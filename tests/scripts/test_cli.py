@@ -70,6 +70,28 @@ class ExitCodes(unittest.TestCase):
                  for name in said.groups()]
         self.assertEqual(*steps)
 
+    def test_a_listed_model_is_shown_as_its_file_says_it(self):
+        known = json.loads((program.ROOT / "configs/models/llama3-70b.json").read_text())
+        rows = dict(line.split(None, 1) for line in program.topsim("list", "models", "llama3-70b").stdout.splitlines()[1:])
+        self.assertEqual(rows["hidden"], str(known["hidden"]))
+        self.assertEqual(rows["source"], known["source"])
+        refused = program.topsim("list", "models", "lama3-70b")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("did you mean llama3-70b?", refused.stderr)
+
+    def test_lists_are_as_wide_as_the_window(self):
+        for words in (["topo", "list"], ["list", "models"], ["list", "hardware"], ["list", "fabrics"]):
+            with self.subTest(words):
+                text = picture.on_terminal(*words, COLUMNS="80")
+                broken = [line for line in text.splitlines() if len(line) > 80 and " " in line.strip()]
+                self.assertEqual(broken, [])
+
+    def test_help_names_the_default_of_every_format(self):
+        for command in ("run", "compare", "bench", "sweep", "plan", "explain", "calibrate", "validate"):
+            with self.subTest(command):
+                text = " ".join(program.topsim(command, "--help").stdout.split())
+                self.assertRegex(text, r"--format \S+ What is printed \(default table\)")
+
     def test_names_given_to_an_import_are_the_catalogues(self):
         with program.temporary_folder() as folder:
             matrix = pathlib.Path(folder) / "topo.txt"
