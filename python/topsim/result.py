@@ -82,7 +82,7 @@ class Result:
 
     @property
     def step_seconds(self) -> float:
-        """Mean of the measured steps, seconds; a step ends when the last rank's optimiser ends."""
+        """Mean of the measured steps, seconds (0: none); a step ends when the last rank's optimiser ends."""
         return self._dict["step"]["seconds"]
 
     @property
@@ -261,6 +261,8 @@ class Result:
         return hash(self._text)
 
     def __repr__(self) -> str:
+        if not self._dict["step"]["per_step"]:
+            return f"<Result {self.name}: no measured step{'' if self.complete else ', interrupted'}>"
         return f"<Result {self.name}: step {_time(self.step_seconds)}, {self.idle_fraction:.1%} idle, MFU {self.mfu:.1%}>"
 
     def __str__(self) -> str:

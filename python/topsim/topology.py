@@ -137,7 +137,9 @@ class Topology:
         return self._core.to_tree().rstrip()
 
     def __repr__(self) -> str:
-        return f"<Topology: {self.accelerators} accelerators, {self.nodes} nodes, fabric {self._core.fabric_kind}>"
+        parts = ", ".join(f"{n} {thing}{'s' * (n != 1)}"
+                          for n, thing in ((self.accelerators, "accelerator"), (self.nodes, "node")))
+        return f"<Topology: {parts}, fabric {self._core.fabric_kind}>"
 
     def _repr_html_(self) -> str:
         return str(self.draw())

@@ -61,6 +61,15 @@ class Run(unittest.TestCase):
         self.assertTrue(self.result.complete)
         self.assertEqual(self.result.seed, 1)
 
+    def test_a_result_without_a_measured_step_says_so(self):
+        stopped = self.result.to_dict()
+        stopped.update(complete=False, step={"per_step": [], "seconds": 0.0})
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "result.json"
+            file.write_text(json.dumps(stopped))
+            self.assertIn("no measured step, interrupted", repr(topsim.load(file)))
+        self.assertNotIn("no measured step", repr(self.result))
+
     def test_busy_and_idle_sum_to_the_step(self):
         # Exact in picoseconds; as doubles each of the eleven terms is off by at most half an ulp of the step.
         self.assertAlmostEqual(self.result.busy_seconds + sum(self.result.idle_seconds.values()),
