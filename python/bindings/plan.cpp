@@ -29,8 +29,7 @@ std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenar
   const study::PlanReport report = interruptible(
       progress.stop, tick, [&] { return study::search_plans(scenario, catalogue, options, progress); });
   constexpr std::size_t kColumns = 110;
-  return {study::plan_json(report), study::plan_table(report, kColumns),
-          study::best_plan_json(report)};
+  return {study::plan_json(report), study::plan_table(report, kColumns), study::best_plan_json(report)};
 }
 }  // namespace
 

@@ -213,7 +213,8 @@ Action configure_bench(CLI::App& app) {
       "of 1024, as nccl-tests reads them")
       .type_name("SIZE");
   add_option(app, "-e,--maxbytes", options->end, "Last size (default 8G, p2p 8M)").type_name("SIZE");
-  add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next (default 2)").type_name("FACTOR");
+  add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next (default 2)")
+      .type_name("FACTOR");
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
@@ -223,10 +224,12 @@ Action configure_bench(CLI::App& app) {
       "p2p: the sender, by default the first NIC: node0/nic0 (the host memory behind its slot, as perftest) "
       "or node0/gpu0 (its own)")
       .type_name("DEVICE");
-  add_option(app, "--to", options->to, "p2p: the receiver, by default the next node's first NIC").type_name("DEVICE");
+  add_option(app, "--to", options->to, "p2p: the receiver, by default the next node's first NIC")
+      .type_name("DEVICE");
   add_option(app, "--verb", options->verb, "p2p: as which perftest tool, ib_send_* (default) or ib_write_*")
       .type_name("send|write");
-  add_option(app, "--senders", options->senders, "incast: number of senders (default: all that can send; --textbook 8)")
+  add_option(app, "--senders", options->senders,
+             "incast: number of senders (default: all that can send; --textbook 8)")
       .type_name("N")
       .range(1, 1'000'000);
   add_flag(app, "--textbook", options->textbook,

@@ -213,7 +213,8 @@ Action configure_compare(CLI::App& app) {
              "(repeatable)")
       .type_name("PATH=VALUE")
       .one_each();
-  add_option(app, "--format", options->format, "What is printed (default table); md: a memo with the bills of materials")
+  add_option(app, "--format", options->format,
+             "What is printed (default table); md: a memo with the bills of materials")
       .type_name("table|md|json");
   add_page(app, options->html, "The comparison as a page: one file that opens offline");
   add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")

@@ -77,7 +77,9 @@ void add_flag(CLI::App& app, const std::string& names, bool& value, const std::s
 }
 
 void add_jobs(CLI::App& app, int& jobs) {
-  add_option(app, "--jobs", jobs, "Simulations at once (default 0: one per core)").type_name("N").range(0, 4096);
+  add_option(app, "--jobs", jobs, "Simulations at once (default 0: one per core)")
+      .type_name("N")
+      .range(0, 4096);
 }
 
 void add_page(CLI::App& app, std::string& path, const std::string& help) {

@@ -172,7 +172,8 @@ Action configure_list(CLI::App& app) {
   for (const Topic& topic : kTopics) names += (names.empty() ? "" : "|") + std::string(topic.name);
   const auto id = std::make_shared<std::string>();
   add_option(app, "what", *what, "What to list").type_name(names);
-  add_option(app, "id", *id, "hardware, fabrics: every figure of this entry, with its source; models: what it is made of")
+  add_option(app, "id", *id,
+             "hardware, fabrics: every figure of this entry, with its source; models: what it is made of")
       .type_name("ID");
   return [what, id] {
     if (what->empty()) {
@@ -189,9 +190,10 @@ Action configure_list(CLI::App& app) {
     }
     if (!id->empty())
       throw ConfigError("topsim list " + *what + " takes no name",
-                        *what == "frameworks" ? "topsim run SCENARIO --format json: left_open has the values of "
-                                                "its defaults"
-                                              : "hardware, fabrics and models do");
+                        *what == "frameworks"
+                            ? "topsim run SCENARIO --format json: left_open has the values of "
+                              "its defaults"
+                            : "hardware, fabrics and models do");
     std::vector<std::string> known;
     for (const Topic& topic : kTopics) {
       if (*what == topic.name) {

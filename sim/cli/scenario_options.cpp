@@ -31,7 +31,9 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
         (void)network::find_model(name);  // throws an error with the closest name
         return std::string();
       });
-  add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)").type_name("N").not_empty();
+  add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)")
+      .type_name("N")
+      .not_empty();
 }
 
 namespace {

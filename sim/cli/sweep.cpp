@@ -165,7 +165,8 @@ Action configure_sweep(CLI::App& app) {
              "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ... (default tokens_per_second, "
              "step_seconds where there are no tokens)")
       .type_name("KEY");
-  add_option(app, "--pareto", options->pareto, "Figures of the Pareto set: no point is better in all of them (default: speed, "
+  add_option(app, "--pareto", options->pareto,
+             "Figures of the Pareto set: no point is better in all of them (default: speed, "
              "cost, accelerators, memory)")
       .separated_by(',')
       .type_name("KEY,KEY");

@@ -248,8 +248,8 @@ void links(Screen& screen, const Result& result, std::size_t limit) {
   // What was carried before a measured step ended is of no step.
   const char* const bytes = result.step_times.empty() ? "carried so far" : "carried a step";
   const std::size_t heading = 2 + name + (kinds ? 1 + type : 0) - (carried ? 7 : 0);
-  screen.line("  " + row_text(pad_right(clip_end("busiest links (so many alike)", heading), heading),
-                              bytes, "mean", "peak"));
+  screen.line("  " + row_text(pad_right(clip_end("busiest links (so many alike)", heading), heading), bytes,
+                              "mean", "peak"));
   for (const LinkRow* row : rows) {
     std::string ends = "    " + pad_right(clip(ends_of(*row), name), name);
     if (kinds) ends += " " + pad_right(type_of(*row, type), type);

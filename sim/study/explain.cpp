@@ -78,7 +78,8 @@ void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std
     const std::string change =
         none ? std::string("no shorter")
              : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
-    text += fmt::format("  {} {:>9}  {}\n", pad_right(clip(each.part, name), name), duration_text(each.step), change);
+    text += fmt::format("  {} {:>9}  {}\n", pad_right(clip(each.part, name), name), duration_text(each.step),
+                        change);
     const std::string why = !each.choices.empty()                                 ? each.choices
                             : none && waits_for(each, result.critical_path_links) ? listed(result.library)
                                                                                   : std::string();

@@ -88,8 +88,7 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
                                     ? "computing, recompute " + recompute_words(row.choice)
                                     : "computing"}};
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
-    parts.emplace_back(mine.idle[i] - theirs.idle[i],
-                       report::reason_text(static_cast<executor::Reason>(i)));
+    parts.emplace_back(mine.idle[i] - theirs.idle[i], report::reason_text(static_cast<executor::Reason>(i)));
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -116,8 +115,7 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
       "{}: {} plan{} for {}: {} do not divide, {} do not fit the memory, "
       "{} cannot be among the best by their bound, {} simulated{}",
       report.scenario, report::count_text(static_cast<double>(report.choices)),
-      report.choices == 1 ? "" : "s",
-      report::plural(static_cast<double>(report.accelerators), "accelerator"),
+      report.choices == 1 ? "" : "s", report::plural(static_cast<double>(report.accelerators), "accelerator"),
       report::count_text(static_cast<double>(report.impossible)),
       report::count_text(static_cast<double>(report.too_large)),
       report::count_text(static_cast<double>(report.cut)),

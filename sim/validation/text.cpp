@@ -203,7 +203,8 @@ std::string to_json(const Report& report) {
     one["source"] = p.source;
     json["cases"].push_back(std::move(one));
   }
-  for (const auto& [family, summary] : report.families) json["families"][family] = json_of(summary, report.complete);
+  for (const auto& [family, summary] : report.families)
+    json["families"][family] = json_of(summary, report.complete);
   for (const auto& [kind, summary] : report.totals) json["totals"][kind] = json_of(summary, report.complete);
   return json.dump(2) + '\n';
 }

@@ -30,8 +30,8 @@ TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
   EXPECT_EQ(long_run_text(run, kBegan + 2s), "note: 6144 ranks are of 6140 kinds: about 100 s a run\n");
 }
 
-// The first of each collective takes its packets' time, the others none: a thousandth after 3 s was seen to be
-// a third after 3.4 s.
+// The first of each collective takes its packets' time, the others none: a thousandth after 3 s was seen to
+// be a third after 3.4 s.
 TEST(LongRun, OfPacketsIsSaidOnceMostCollectivesWereSimulated) {
   executor::Progress run;
   begin(run, 1, executor::UnfoldedReason::by_packet);

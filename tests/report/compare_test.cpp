@@ -101,6 +101,22 @@ TEST(Compare, WhatOneCandidateDoesNotKnowIsNoZero) {
 }
 
 // A switch without ports for the link: a comparison that hides it compares fairy tales.
+// The figures of a replayed trace are 0 because nobody knows them.
+TEST(Compare, ATraceHasNoTokensFlopsAndMemoryToCompare) {
+  const auto rows = [](bool trace) {
+    Candidate model = candidate("model", 10_ms), other = candidate("other", 10_ms);
+    other.result.trace = trace;
+    std::string metrics;
+    for (const ComparisonRow& row : of({model, other}).rows) metrics += row.metric + "\n";
+    return metrics;
+  };
+  for (const char* metric :
+       {"throughput.tokens_per_second\n", "throughput.mfu\n", "memory.per_accelerator_bytes\n"}) {
+    EXPECT_THAT(rows(false), HasSubstr(metric));
+    EXPECT_THAT(rows(true), Not(HasSubstr(metric)));
+  }
+}
+
 TEST(Compare, RepeatsWhatTheRunsWarnOf) {
   Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
   for (Candidate* each : {&a, &b})

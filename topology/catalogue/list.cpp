@@ -33,7 +33,8 @@ std::string facts(const Accelerator& accelerator) {
     text = fmt::format("{:g} TFLOP/s {}, ", rate->second * 1e-12, precision);
     break;
   }
-  text += fmt::format("{:.4g} GiB", static_cast<double>(accelerator.memory.value()) / (1 << 30)) + " at " + to_text(accelerator.memory_bandwidth);
+  text += fmt::format("{:.4g} GiB", static_cast<double>(accelerator.memory.value()) / (1 << 30)) + " at " +
+          to_text(accelerator.memory_bandwidth);
   if (accelerator.nvlinks > 0)
     text += fmt::format(", {} x {}", accelerator.nvlinks, accelerator.scale_up_link);
   if (accelerator.tdp.value() > 0) text += ", " + to_text(accelerator.tdp);
