@@ -39,6 +39,9 @@ class Carrier {
   // advance() returns `call` in `done` when its last byte has arrived. False: it has nothing to send.
   [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
                                    SimTime now) = 0;
+  // What a call of 0 bytes takes, by the routes in force; it does not meet others, so that no network knows
+  // it.
+  [[nodiscard]] virtual Duration latency(std::uint32_t activity) const = 0;
   // Whether a call can begin in the middle; go_on() begins one with so many bytes left.
   [[nodiscard]] virtual bool goes_on() const { return false; }
   virtual void go_on(std::uint32_t /*call*/, std::uint32_t /*activity*/, double /*bytes*/, SimTime /*now*/) {}

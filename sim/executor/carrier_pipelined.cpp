@@ -21,6 +21,12 @@ class Pipelined final : public Carrier {
     return true;
   }
 
+  [[nodiscard]] Duration latency(std::uint32_t activity) const override {
+    const fold::Activity& a = system_.activities[activity];
+    const fold::Activity::Detour* detour = detour_of(a);
+    return detour != nullptr ? detour->latency : a.latency;
+  }
+
   [[nodiscard]] bool goes_on() const override { return true; }
   void go_on(std::uint32_t call, std::uint32_t activity, double bytes, SimTime now) override {
     if (bottlenecks_.size() <= call) bottlenecks_.resize(call + 1U);
@@ -109,6 +115,12 @@ class Pipelined final : public Carrier {
     bool runs = false;
   };
 
+  [[nodiscard]] const fold::Activity::Detour* detour_of(const fold::Activity& a) const {
+    const fold::Activity::Detour* detour = a.on(routes_.detour);
+    if (detour != nullptr && routes_.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
+    return detour;
+  }
+
   [[nodiscard]] network::Transfer transfer_of(std::uint32_t call, std::uint32_t activity) const {
     const fold::Activity& a = system_.activities[activity];
     network::Transfer transfer;
@@ -118,8 +130,7 @@ class Pipelined final : public Carrier {
     transfer.weight = a.weight;
     transfer.latency = a.latency;
     transfer.tag = call;
-    if (const fold::Activity::Detour* detour = a.on(routes_.detour)) {
-      if (routes_.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
+    if (const fold::Activity::Detour* detour = detour_of(a)) {
       transfer.usage = fold::Activity::view(detour->usage);
       if (alone_) transfer.own_usage = fold::Activity::view(detour->own_usage);
       transfer.latency = detour->latency;

@@ -104,6 +104,10 @@ class Steps final : public Carrier {
     network_.set_capacity(link, system_.links[link].capacity.value() * factor, now);
   }
 
+  [[nodiscard]] Duration latency(std::uint32_t activity) const override {
+    return system_.activities[activity].latency;
+  }
+
   [[nodiscard]] const collective::Choice* choice(std::uint32_t activity) const override {
     const auto& plan = plans_[activity];
     return plan && plan->choice ? &*plan->choice : nullptr;

@@ -268,7 +268,11 @@ void Executor::start_call(std::uint32_t index) {
     if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, op, call.activity, +1);
   });
   if (!loads) {
-    done_.push_back(index);  // a signal without payload: replayed schedules carry transfer times elsewhere
+    const Op& last = ranks_[call.last_rank].program->ops[call.last_op];
+    if (last.timed_elsewhere)
+      done_.push_back(index);
+    else
+      engine_.after(carrier_.latency(call.activity), payload(EventKind::call_done, 0, index));
     return;
   }
   if (isolated_.isolated(call.group) && isolated_.undisturbed(call.group)) {
@@ -320,8 +324,12 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
   OpTrace& trace = rank.trace->edit(index);
   trace.end = now();
   rank.finish(index, now());
-  if (options_.explained && op.kind == OpKind::compute && op.stream == 0)
-    accounting_.busy(r, trace.begin, now(), rank.compute.slowed(now() - trace.begin));
+  if (options_.explained && op.kind == OpKind::compute) {
+    if (op.stream == 0)
+      accounting_.busy(r, trace.begin, now(), rank.compute.slowed(now() - trace.begin));
+    else if (trace.begin < now())
+      rank.computed_beside.push_back({trace.begin, now()});
+  }
   if (options_.timeline && measuring(r)) {
     timeline_.push_back({r, index,
                          static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),
@@ -351,17 +359,42 @@ void Executor::finish_step(std::uint32_t r, std::uint32_t last_op) {
   }
 }
 
+// When other streams computed, until now; in order and without overlap.
+std::vector<Interval> Executor::take_computed_beside(std::uint32_t r) {
+  RankState& rank = ranks_[r];
+  std::vector<Interval> all = std::exchange(rank.computed_beside, {});
+  for (const ComputeState& each : rank.beside) all.push_back({(*rank.trace)[each.op].begin, now()});
+  std::sort(all.begin(), all.end());
+  std::vector<Interval> merged;
+  for (const Interval& each : all) {
+    if (merged.empty() || merged.back().end < each.begin)
+      merged.push_back(each);
+    else
+      merged.back().end = std::max(merged.back().end, each.end);
+  }
+  return merged;
+}
+
 void Executor::charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until) {
+  const std::vector<Interval> busy = take_computed_beside(r);
   const SimTime from = accounting_.accounted_until(r);
   if (from >= until) return;
   legs_.clear();
   const RankState& rank = ranks_[r];
   explain_wait(*rank.program, *rank.table, *rank.trace, charges_[charge_of_[r]], blocked, blocker, from,
                until, legs_);
+  auto other = busy.begin();
   for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
-    accounting_.idle(r, leg->reason, leg->begin, leg->end);
-    if (options_.timeline && measuring(r)) {
-      idle_.push_back({r, leg->reason, leg->begin, leg->end});
+    for (SimTime at = leg->begin; at < leg->end;) {
+      while (other != busy.end() && other->end <= at) ++other;
+      const SimTime idle_until = other == busy.end() ? leg->end : std::clamp(other->begin, at, leg->end);
+      accounting_.idle(r, leg->reason, at, idle_until);
+      if (at < idle_until && options_.timeline && measuring(r))
+        idle_.push_back({r, leg->reason, at, idle_until});
+      at = idle_until;
+      if (at == leg->end) break;
+      accounting_.busy(r, at, std::min(other->end, leg->end));
+      at = std::min(other->end, leg->end);
     }
   }
 }

@@ -71,7 +71,9 @@ class Executor {
   void finish_call(std::uint32_t index);
   void finish_op(std::uint32_t r, std::uint32_t index);
   void finish_step(std::uint32_t r, std::uint32_t last_op);
-  // Compute has been idle since the end of the account; records why.
+  [[nodiscard]] std::vector<Interval> take_computed_beside(std::uint32_t r);
+  // The compute stream has been idle since the end of the account; records why, where no other stream
+  // computed.
   void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until);
 
   // executor_teams.cpp: rank classes in lock-step (lock_step.hpp).

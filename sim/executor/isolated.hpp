@@ -44,7 +44,8 @@ class IsolatedGroups {
   }
 
   [[nodiscard]] Duration duration(std::uint32_t activity) const {
-    return system_.activities[activity].bytes == Bytes(0) ? Duration{} : alone_[activity].duration;
+    const fold::Activity& a = system_.activities[activity];
+    return a.bytes == Bytes(0) ? a.latency : alone_[activity].duration;
   }
   // A call of an isolated group begins; `event` will end it. REQUIRES: the group's last call is over.
   void begin(std::uint32_t group, std::uint32_t activity, SimTime now, std::uint32_t call,

@@ -91,6 +91,7 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
   for (const std::uint32_t m : members(t)) {
     const RankState& rank = world_.ranks[m];
     if (rank.throttling != 1) return false;  // a walk has one pace for all members
+    if (!rank.beside.empty() || !rank.computed_beside.empty()) return false;  // and one stream that computes
     if (&rank == &first) continue;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))

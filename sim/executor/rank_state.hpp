@@ -17,6 +17,11 @@ namespace topsim::executor {
   return Duration(nearest(static_cast<double>(op.duration.count()) * slowdown));
 }
 
+struct Interval {
+  SimTime begin, end;
+  auto operator<=>(const Interval&) const = default;
+};
+
 struct RankState {
   const program::RankProgram* program;
   const StreamTable* table;
@@ -31,11 +36,12 @@ struct RankState {
   SimTime host_free{};                // the host resumed issuing then,
   std::uint32_t synced = kNoOp;       // after this host_sync op (or at the step's start)
   ComputeState compute;
-  std::vector<ComputeState> beside;  // compute of other streams: throttled with it, no contention
-  double throttling = 1;             // compute takes this many times longer for now
-  int ctas = 0;                      // SMs held by communication
-  std::int64_t memory_traffic = 0;   // bytes/s moved by communication; whole ones, so that sums have no order
-  Trace* trace;                      // of the current step
+  std::vector<ComputeState> beside;       // compute of other streams: throttled with it, no contention
+  std::vector<Interval> computed_beside;  // of those that are done, not yet accounted
+  double throttling = 1;                  // compute takes this many times longer for now
+  int ctas = 0;                           // SMs held by communication
+  std::int64_t memory_traffic = 0;  // bytes/s moved by communication; whole ones, so that sums have no order
+  Trace* trace;                     // of the current step
 
   RankState(const program::RankProgram& p, const StreamTable& t, AcceleratorFacts facts, Trace& its_trace)
       : program(&p),

@@ -94,9 +94,10 @@ struct Op {
   static constexpr std::int16_t kByChannels = -1;  // one unit per channel
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
-  std::uint16_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
-  bool host_sync = false;    // the host waits for this op before it launches the next
-  std::uint16_t label = 0;   // index into Program::labels
+  std::uint16_t stream = 0;      // 0 is the compute stream; where no stream computes, the accelerator is idle
+  bool host_sync = false;        // the host waits for this op before it launches the next
+  bool timed_elsewhere = false;  // send, recv of 0 bytes: other ops take their time, the latency too
+  std::uint16_t label = 0;       // index into Program::labels
   std::uint16_t micro_batch = 0;
   std::int16_t units = kByChannels;  // communication: units of the accelerator that it holds
   std::uint32_t layer = 0;

@@ -131,6 +131,36 @@ TEST(Executor, StartsAMessageWhenBothSidesHaveArrived) {
   EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 10_us);   // then nothing to do until the step ends
 }
 
+TEST(Executor, GivesAnEmptyMessageItsLatencyUnlessItsTimeIsTakenElsewhere) {
+  // Stage 0 sends after 10 us; stage 1 needs it for its 10 us: 10 + 4 + 10 with a latency of 4 us.
+  for (const auto& [elsewhere, expected] : {std::pair{false, 24_us}, std::pair{true, 20_us}}) {
+    SmallWorld world(2);
+    auto send = communicate(OpKind::send, 0, 1, 0), recv = communicate(OpKind::recv, 0, 1, 1);
+    send.timed_elsewhere = recv.timed_elsewhere = elsewhere;
+    world.add_class({compute(10_us), send}, {{}, {0}});
+    world.add_class({recv, compute(10_us)}, {{}, {0}});
+    world.latency = 4_us;
+    EXPECT_EQ(world.run(Dimension::pipeline).step_times[0], expected);
+  }
+}
+
+TEST(Executor, CountsAsBusyWhatAnyStreamComputes) {
+  // Stream 1 computes from 0 to 4 us, stream 2 from 0 to 6, both beside an exchange of 10 us; then the
+  // compute stream for 2 us: 8 of 12 us are busy, and 4 us of the exchange are left to wait for.
+  SmallWorld world(1);
+  auto one = compute(4_us), two = compute(6_us);
+  one.stream = 1, two.stream = 2;
+  world.add_class({one, two, communicate(OpKind::collective, 10'000, 3), compute(2_us)},
+                  {{}, {}, {}, {0, 1, 2}});
+  const Outcome outcome = world.run(Dimension::tensor, 2);
+  EXPECT_THAT(outcome.step_times, testing::ElementsAre(Duration(12_us), Duration(12_us)));
+  EXPECT_EQ(busy(outcome, 0), 16_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::tensor_parallel), 8_us);
+  ASSERT_EQ(outcome.idle.size(), 2u);
+  EXPECT_EQ(outcome.idle[0].begin, SimTime(6_us));
+  EXPECT_EQ(outcome.idle[0].end, SimTime(10_us));
+}
+
 TEST(Executor, ChargesTheWaitForALateRankOfAnotherProgramToItWhereThereIsNoPipeline) {
   // Two programs of a trace meet in a collective of 5 us, after 1 and after 10 us: the first waits 9.
   SmallWorld world(2);

@@ -36,6 +36,7 @@ class SmallWorld {
   std::vector<PaceChange> pace_changes;  // of the next run
   std::vector<program::Grids> grids;     // of the next class
   std::uint32_t communicators = 1;       // that do the same
+  Duration latency{};                    // of every call
   bool walks = false;                    // all ranks are a team that may walk in lock-step; no timeline then
 
   // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
@@ -82,6 +83,7 @@ class SmallWorld {
       auto& shapes = system.op_shape.emplace_back();
       for (const program::Op& op : cls.ops) shapes.push_back(shape(system, op, ctas));
     }
+    for (fold::Activity& activity : system.activities) activity.latency = latency;
     topology::TopologyBuilder builder;
     topology::Device device{topology::DeviceKind::accelerator};
     device.model = builder.model("test");

@@ -255,6 +255,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
   op.slot = slot;
   op.bytes = bytes;
+  op.timed_elsewhere = !plan_.stage_times.transfer.empty();
   if (!posted_after_compute) return builder_.add(op);
   // A pass without layers computes nothing: what it passes on must arrive first.
   std::vector<std::uint32_t> dependencies = waits_;
