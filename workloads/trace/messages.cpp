@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
+#include <optional>
 #include <set>
 
 namespace topsim::workloads::trace {
@@ -11,7 +13,7 @@ namespace {
 
 struct End {
   std::uint32_t rank = 0, node = 0, position = 0;  // position: in the rank's order
-  std::int64_t bytes = 0, tag = 0;
+  std::int64_t peer = 0, tag = 0, bytes = 0;
   std::uint64_t id = 0;
 };
 struct Pair {
@@ -19,6 +21,50 @@ struct Pair {
   bool received = true;
 };
 using Ranks = std::pair<std::uint32_t, std::uint32_t>;  // sender, receiver
+
+// What is sent to one rank and not received yet. Queues that become empty are erased, so that a receive from
+// anybody finds the lowest sender without passing those that are done.
+class Inbox {
+ public:
+  void put(const End& send) {
+    by_sender_[{send.rank, send.tag}].push_back(send);
+    by_tag_.emplace(send.tag, send.rank);
+  }
+
+  // The first message that a receive may take: of the lowest sender, and of that the lowest tag.
+  std::optional<End> take(std::int64_t from, std::int64_t tag) {
+    if (from == kAny && tag != kAny) {
+      const auto first = by_tag_.lower_bound({tag, 0});
+      if (first == by_tag_.end() || first->first != tag) return std::nullopt;
+      from = first->second;
+    }
+    auto found = by_sender_.begin();
+    if (from != kAny) {
+      const auto sender = static_cast<std::uint32_t>(from);
+      found = tag == kAny ? by_sender_.lower_bound({sender, std::numeric_limits<std::int64_t>::min()})
+                          : by_sender_.find({sender, tag});
+      if (found != by_sender_.end() && found->first.first != sender) return std::nullopt;
+    }
+    if (found == by_sender_.end()) return std::nullopt;
+    const End send = found->second.front();
+    found->second.pop_front();
+    if (found->second.empty()) {
+      by_tag_.erase({send.tag, send.rank});
+      by_sender_.erase(found);
+    }
+    return send;
+  }
+
+  template <class Act>
+  void each_left(Act&& act) const {
+    for (const auto& [key, waiting] : by_sender_)
+      for (const End& send : waiting) act(send);
+  }
+
+ private:
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::deque<End>> by_sender_;  // by sender and tag
+  std::set<std::pair<std::int64_t, std::uint32_t>> by_tag_;                      // the same keys, tag first
+};
 
 class Matcher {
  public:
@@ -28,13 +74,14 @@ class Matcher {
   Messages run() {
     program_of_.assign(trace_.ranks, 0);
     for (std::uint32_t p = 0; p < trace_.programs.size(); ++p) collect(p);
-    for (const End& recv : exact_)
-      match(recv, static_cast<std::uint32_t>(peer_of_recv_.at({recv.rank, recv.node})));
-    for (const End& recv : open_) match_any(recv);
+    for (const End& recv : exact_) match(recv);
+    for (const End& recv : open_) match(recv);
     messages_.nodes.resize(trace_.programs.size());
     messages_.unreceived.resize(trace_.programs.size());
-    for (auto& [key, waiting] : sends_)
-      for (const End& send : waiting) pairs_[key.first].push_back({send, {}, false});
+    for (const auto& [receiver, inbox] : inboxes_)
+      inbox.each_left([&, to = receiver](const End& send) {
+        pairs_[{send.rank, to}].push_back({send, {}, false});
+      });
     for (auto& [ranks, pairs] : pairs_) assign(ranks, pairs);
     return std::move(messages_);
   }
@@ -56,41 +103,25 @@ class Matcher {
       const Node& node = program.nodes[index];
       ++position;
       if (node.kind != Kind::send && node.kind != Kind::recv) continue;
-      const End end{rank, index, position, node.bytes, node.tag, node.id};
-      if (node.kind == Kind::send) {
-        sends_[{{rank, static_cast<std::uint32_t>(node.peer)}, node.tag}].push_back(end);
-      } else {
-        peer_of_recv_[{rank, index}] = node.peer;
+      const End end{rank, index, position, node.peer, node.tag, node.bytes, node.id};
+      if (node.kind == Kind::send)
+        inboxes_[static_cast<std::uint32_t>(node.peer)].put(end);
+      else
         (node.peer == kAny || node.tag == kAny ? open_ : exact_).push_back(end);
-      }
     }
   }
 
-  void match(const End& recv, std::uint32_t from) {
-    const auto found = sends_.find({{from, recv.rank}, recv.tag});
-    if (found == sends_.end() || found->second.empty())
-      fail(trace_.file,
-           fmt::format("rank {}: node {} receives from rank {} with tag {} what nobody sends", recv.rank,
-                       recv.id, from, recv.tag),
-           "every receive needs a send of its tag");
-    take(found, recv);
-  }
-  // Matches the lowest sender that has an unreceived message for this receive.
-  void match_any(const End& recv) {
-    const std::int64_t from = peer_of_recv_.at({recv.rank, recv.node});
-    for (auto found = sends_.begin(); found != sends_.end(); ++found) {
-      const auto& [ranks, tag] = found->first;
-      if (found->second.empty() || ranks.second != recv.rank) continue;
-      if ((from != kAny && ranks.first != from) || (recv.tag != kAny && tag != recv.tag)) continue;
-      return take(found, recv);
+  void match(const End& recv) {
+    if (const auto send = inboxes_[recv.rank].take(recv.peer, recv.tag)) {
+      pairs_[{send->rank, recv.rank}].push_back({*send, recv, true});
+      return;
     }
-    fail(trace_.file, fmt::format("rank {}: node {} receives what nobody sends", recv.rank, recv.id),
-         "every receive needs a send");
-  }
-  template <class Where>
-  void take(Where found, const End& recv) {
-    pairs_[found->first.first].push_back({found->second.front(), recv, true});
-    found->second.pop_front();
+    const bool exact = recv.peer != kAny && recv.tag != kAny;
+    fail(trace_.file,
+         exact ? fmt::format("rank {}: node {} receives from rank {} with tag {} what nobody sends",
+                             recv.rank, recv.id, recv.peer, recv.tag)
+               : fmt::format("rank {}: node {} receives what nobody sends", recv.rank, recv.id),
+         exact ? "every receive needs a send of its tag" : "every receive needs a send");
   }
 
   // Patience sorting: a message goes to the first channel whose last receive precedes its own.
@@ -122,9 +153,8 @@ class Matcher {
   const Trace& trace_;
   const std::vector<std::vector<std::uint32_t>>& orders_;
   std::vector<std::uint32_t> program_of_;
-  std::map<std::pair<Ranks, std::int64_t>, std::deque<End>> sends_;
-  std::vector<End> exact_, open_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> peer_of_recv_;
+  std::map<std::uint32_t, Inbox> inboxes_;  // by receiver
+  std::vector<End> exact_, open_;           // receives; open: from any rank or with any tag
   std::map<Ranks, std::vector<Pair>> pairs_;
   Messages messages_;
 };

@@ -1,5 +1,6 @@
 // Which send matches which receive, known before anything runs: sends and receives of a pair of ranks match
-// by tag, in the order of their rank's program.
+// by tag, in the order of their rank's program. A receive from any rank, or with any tag, takes what the
+// other receives leave over: of the lowest sender the lowest tag.
 //
 // Messages from one rank to another travel in channels, one after another in each. Messages share a channel
 // when sender and receiver have them in the same order (so that the intended pairs match).
