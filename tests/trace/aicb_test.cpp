@@ -4,8 +4,8 @@
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::aicb_test {
-// Forward 1 + 1 us, backward 2 x (2 + 3) us, and 0.1 us after each blocking call (AG, RS forward, RS
-// backward).
+// Forward 1 + 1 us, backward 2 x (2 + 3) us, and 0.1 us after each call (all-gather and reduce-scatter
+// forward, reduce-scatter and all-reduce backward).
 TEST(Aicb, LayersRunForwardAndBackward) {
   const Trace trace = read_aicb(kLayers, "x.txt", 0);
   EXPECT_EQ(trace.ranks, 8u);
@@ -22,7 +22,7 @@ TEST(Aicb, LayersRunForwardAndBackward) {
               std::to_string(program.communicators[id.index()].size)];
     }
   }
-  EXPECT_EQ(compute, from_microseconds(12.3));
+  EXPECT_EQ(compute, from_microseconds(12.4));
   EXPECT_EQ(calls, (std::map<std::string, int>{
                        {"all_gather of 2", 1}, {"reduce_scatter of 2", 2}, {"all_reduce of 4", 1}}));
   EXPECT_THAT(trace.notes.front(), HasSubstr("no pipeline messages"));
@@ -40,6 +40,87 @@ TEST(Aicb, MistakesHaveALineAndAColumn) {
   at("MICRO\n1\na -1 -5 NONE 9 1 NONE 0 1 NONE 0 1\n", 3, 6, "cannot be negative");
   at("HYBRID_TRANSFORMER model_parallel_NPU_group: 3 all_gpus: 8\n1\n", 1, 58, "8 ranks do not divide");
   at("HYBRID_TRANSFORMER model_parallel_NPU_group:\n1\n", 1, 20, "has no value");
+}
+
+Duration computed(const Trace& trace) {
+  Duration sum{};
+  const program::Program program = to_program(trace, accelerator());
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::compute) sum += op.duration;
+  return sum;
+}
+
+// The second layer's gradients are reduced, and its weights updated in 50 ms, while the first layer computes
+// for 40 ms. The accelerator is busy for the whole step: the all-reduce of 1 MiB is over long before those 40
+// ms.
+TEST(Aicb, WeightsAreUpdatedAfterTheirGradientsAndBesideTheLayersThatFollow) {
+  const Trace trace = read_aicb(
+      "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 all_gpus: 8\n2\n"
+      "a -1 0 NONE 0 0 NONE 0 40000000 NONE 0 0\n"
+      "b -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 1048576 50000000\n",
+      "x.txt", 0);
+  const auto outcome = run(trace);
+  EXPECT_GT(seconds(outcome.step_times[0]), 0.050);
+  EXPECT_LT(seconds(outcome.step_times[0]), 0.051);
+  for (const auto& rank : outcome.ranks) EXPECT_EQ(rank.steps[0].busy, outcome.step_times[0]);
+}
+
+// In a tensor group of one rank nothing is communicated, and so nothing updated.
+TEST(Aicb, AGroupOfOneHasNoUpdate) {
+  EXPECT_EQ(computed(read_aicb("HYBRID_TRANSFORMER model_parallel_NPU_group: 1 all_gpus: 8\n1\n"
+                               "a -1 1000 ALLREDUCE 4096 0 NONE 0 0 NONE 0 7000\n",
+                               "x.txt", 0)),
+            from_microseconds(1));
+}
+
+// Layers of 1, 2, 4 and 8 us, all of it forward. Before the backward of layer 3 those from checkpoint 2 on
+// run again, before that of layer 1 those from checkpoint 0 on: 15 + 4 + 1 us.
+TEST(Aicb, LayersAreComputedAgainFromTheirCheckpoint) {
+  const std::string layers =
+      "\n4\na -1 1000 NONE 0 0 NONE 0 0 NONE 0 0\nb -1 2000 NONE 0 0 NONE 0 0 NONE 0 0\n"
+      "c -1 4000 NONE 0 0 NONE 0 0 NONE 0 0\nd -1 8000 NONE 0 0 NONE 0 0 NONE 0 0\n";
+  const std::string lists = " all_gpus: 8 checkpoints: 2 0 2 checkpoint_initiates: ";
+  const std::string policy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
+  EXPECT_EQ(computed(read_aicb(policy + lists + "0" + layers, "x.txt", 0)), from_microseconds(15));
+  EXPECT_EQ(computed(read_aicb(policy + lists + "2 1 3" + layers, "x.txt", 0)), from_microseconds(20));
+  const Trace other = read_aicb("HYBRID_TRANSFORMER" + lists + "1 3" + layers, "x.txt", 0);
+  EXPECT_EQ(computed(other), from_microseconds(15));
+  EXPECT_THAT(other.notes.front(), HasSubstr("not computed again"));
+  const auto mistake = [&](const std::string& said, int column, const char* message) {
+    const std::string text = policy + said + layers;
+    expect_mistake(problem_of([&] { (void)read_aicb(text, "x.txt", 8); }), 1, column, message, text);
+  };
+  mistake(" checkpoints: 1 0 checkpoint_initiates: 1 9", 74, "the file has no layer 9");
+  mistake(" checkpoints: 1 2 checkpoint_initiates: 1 1", 74, "no checkpoint between layer 0 and layer 1");
+  mistake(" checkpoints: 1 0 checkpoint_initiates: 2 1 3", 76, "no checkpoint between layer 1 and layer 3");
+  mistake(" checkpoints: 1 3 checkpoint_initiates: 1 3", 74, "layer 3 is a checkpoint itself");
+  mistake(" checkpoints: 3 0 1", 46, "checkpoints: says 3 layers, 1 fewer follow");
+}
+
+// Of 8 ranks in tensor groups of 2: a layer of policy DATA reduces over all, one of HYBRID_TRANSFORMER over
+// the 4 that hold the same part; DATA has nothing forward.
+TEST(Aicb, ALayerMayHaveAPolicyOfItsOwn) {
+  const auto layer = [](const std::string& own) {
+    return "HYBRID_CUSTOMIZED model_parallel_NPU_group: 2 all_gpus: 8\n1\n"
+           "a -1 1 ALLREDUCE 8192 1 NONE 0 1 ALLREDUCE 4096 0 " +
+           own + "\n";
+  };
+  const auto groups = [&](const std::string& own) {
+    const program::Program program = to_program(read_aicb(layer(own), "x.txt", 0), accelerator());
+    std::map<std::int64_t, std::uint32_t> sizes;
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == OpKind::collective)
+        sizes[op.bytes.value()] = program.communicators[program.communicator_slots[op.slot][0].index()].size;
+    return sizes;
+  };
+  using Sizes = std::map<std::int64_t, std::uint32_t>;
+  EXPECT_EQ(groups("DATA"), (Sizes{{4096, 8}}));
+  EXPECT_EQ(groups("MODEL"), (Sizes{{8192, 8}}));
+  EXPECT_EQ(groups("HYBRID_TRANSFORMER"), (Sizes{{4096, 4}, {8192, 2}}));
+  EXPECT_THAT(read_aicb(layer("DATA"), "x.txt", 0).notes.front(), HasSubstr("ALLREDUCE is left out"));
+  for (const char* unknown : {"NONSENSE", "HYBRID_CUSTOMIZED"})
+    expect_mistake(problem_of([&] { (void)read_aicb(layer(unknown), "x.txt", 8); }), 3, 51,
+                   "unknown parallelism policy", unknown);
 }
 
 TEST(Aicb, FewerLayersThanSaidAndStrayWordsAreNoted) {

@@ -6,17 +6,24 @@
 //            update ns   [policy of the layer, HYBRID_CUSTOMIZED only]
 // as a stream of words. Every rank does the same: layers forward, each computed and then communicated; layers
 // backward, input gradient computed and communicated, weight gradient computed, its communication in flight
-// until the pass ends. Types: ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, NONE; a suffix
-// chooses the group: none tensor (data for weight gradients), _EP expert, _DP_EP replicas of experts. Bytes
-// are those of the whole tensor.
+// until the pass ends. After each communication, of whichever pass, comes the layer's update (ASTRA-sim,
+// workload/Layer.cc: the constructor gives all three passes weight_grad_update_time). Types: ALLREDUCE,
+// ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, NONE; a suffix chooses the group: none tensor (data for
+// weight gradients), _EP expert, _DP_EP replicas of experts. Bytes are those of the whole tensor.
+//
+// Line 1 may list layers, counted from 0: `checkpoints: count layers...` and `checkpoint_initiates: count
+// layers...`. Before the backward of a layer of the second list, the layers from the last checkpoint up to it
+// run forward again (ASTRA-sim, workload/Workload.cc, iterate_hybrid_parallel_Transformer_fwd_in_bckwd).
 #include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 
+#include "workloads/trace/aicb_policies.hpp"
 #include "workloads/trace/formats.hpp"
 
 namespace topsim::workloads::trace {
@@ -52,27 +59,8 @@ std::vector<Word> words_of(std::string_view text) {
 
 struct Communication {
   CollectiveKind kind;
-  std::size_t group;  // index into kGroups
+  std::size_t group;  // AicbGroup
 };
-enum GroupIndex : std::size_t { kTensor, kData, kExpert, kExpertData, kWorld };
-
-// The groups over which layers communicate in older policies: {forward, input gradient, weight gradient}.
-struct Policy {
-  std::string_view name;
-  std::array<std::size_t, 3> groups;
-};
-constexpr std::array<Policy, 11> kPolicies{{{"HYBRID_TRANSFORMER_FWD_IN_BCKWD", {kTensor, kTensor, kData}},
-                                            {"HYBRID_TRANSFORMER", {kTensor, kTensor, kData}},
-                                            {"DATA", {kWorld, kWorld, kWorld}},
-                                            {"MODEL", {kWorld, kWorld, kWorld}},
-                                            {"HYBRID_DATA_MODEL", {kTensor, kTensor, kData}},
-                                            {"HYBRID_MODEL_DATA", {kTensor, kTensor, kData}},
-                                            {"HYBRID_DLRM", {kWorld, kWorld, kWorld}},
-                                            {"HYBRID_DLRM_ENHANCED", {kWorld, kWorld, kWorld}},
-                                            {"HYBRID_CUSTOMIZED", {kTensor, kTensor, kData}},
-                                            {"MICRO", {kWorld, kWorld, kWorld}},
-                                            {"DISTRIBUTED_INFERENCE", {kWorld, kWorld, kWorld}}}};
-
 class Aicb {
  public:
   Aicb(const std::string& text, const std::string& file, std::uint32_t ranks)
@@ -113,17 +101,24 @@ class Aicb {
     return std::llround(value);
   }
 
+  const AicbPolicy& policy(const Word& at) const {
+    std::string known;
+    for (const AicbPolicy& each : kAicbPolicies) {
+      const bool of_layers = &each == policy_;  // HYBRID_CUSTOMIZED asks for the policy of a layer
+      if (each.name == at.text && !of_layers) return each;
+      if (!of_layers) known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+    }
+    fail(at, fmt::format("unknown parallelism policy {}", shown(at)), "known: " + known);
+  }
+  [[nodiscard]] bool customized() const { return policy_->name == "HYBRID_CUSTOMIZED"; }
+  [[nodiscard]] bool is_dlrm() const {
+    return policy_->name == "HYBRID_DLRM" || policy_->name == "HYBRID_DLRM_ENHANCED";
+  }
+
   void header() {
     if (ended()) fail(word(), "the file is empty");
     const Word& name = word();
-    for (const Policy& policy : kPolicies)
-      if (policy.name == name.text) policy_ = &policy;
-    if (policy_ == nullptr) {
-      std::string known;
-      for (const Policy& policy : kPolicies)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", policy.name);
-      fail(name, fmt::format("unknown parallelism policy {}", shown(name)), "known: " + known);
-    }
+    policy_ = &policy(name);
     ++at_;
     for (; !ended() && word().line == name.line; ++at_) {
       const Word& key = word();
@@ -132,18 +127,26 @@ class Aicb {
       const bool last = words_[at_ + 1].text.empty() || words_[at_ + 1].line != name.line;
       if (last) {
         // ASTRA-sim 1.0's DLRM files end their first line with only the number of the last bottom layer.
-        if (policy_->name == "HYBRID_DLRM" || policy_->name == "HYBRID_DLRM_ENHANCED") continue;
+        if (is_dlrm()) continue;
         fail(key, fmt::format("{} has no value", shown(key)));
       }
       const Word& value = words_[++at_];
-      // A list of layers: its length, then its members.
       if (bare == "checkpoints" || bare == "checkpoint_initiates") {
-        for (auto left = number(value, "a count");
-             left > 0 && !words_[at_ + 1].text.empty() && words_[at_ + 1].line == name.line; --left)
-          ++at_;
+        list(bare == "checkpoints" ? checkpoints_ : initiates_, key, value);
         continue;
       }
       header_[std::string(bare)] = value;
+    }
+  }
+
+  // Layers: how many, then their numbers.
+  void list(std::map<std::int64_t, Word>& layers, const Word& key, const Word& length) {
+    for (auto left = number(length, "a count"); left > 0; --left) {
+      const Word& layer = words_[at_ + 1];
+      if (layer.text.empty() || layer.line != key.line)
+        fail(length, fmt::format("{} says {} layers, {} fewer follow", key.text, length.text, left));
+      layers.emplace(number(layer, "the number of a layer"), layer);
+      ++at_;
     }
   }
 
@@ -245,14 +248,16 @@ class Aicb {
     const Word& said = word();
     const std::int64_t count = number(said, "the number of layers");
     ++at_;
-    const std::size_t width = policy_->name == "HYBRID_CUSTOMIZED" ? 13 : 12;
+    const std::size_t width = customized() ? 13 : 12;
     std::vector<Row> rows;
     while (static_cast<std::int64_t>(rows.size()) < count && !ended()) {
       if (words_.size() - 1 - at_ < width)
         fail(word(),
              fmt::format("layer {} has {} of {} columns", rows.size() + 1, words_.size() - 1 - at_, width),
              "is the file cut off?");
-      rows.push_back(row());
+      rows.push_back(row(rows.empty() && is_dlrm() ? kEverywhere
+                         : customized()            ? policy(words_[at_ + 12])
+                                                   : *policy_));
       at_ += width;
     }
     if (static_cast<std::int64_t>(rows.size()) < count)
@@ -266,56 +271,103 @@ class Aicb {
     replay(rows);
   }
 
-  Row row() {
+  Row row(const AicbPolicy& policy) {
     Row row{names_.of(words_[at_].text), static_cast<std::uint64_t>(words_[at_].line), {}, {}};
     number(words_[at_ + 1], "a dependency (-1: none)", true);
     for (std::size_t p = 0; p < 3; ++p) {
       const std::size_t first = at_ + 2 + 3 * p;
       Pass& pass = row.passes[p];
       pass.compute = Duration(number(words_[first], "a time in nanoseconds") * 1000);
-      pass.communication = communication(words_[first + 1], policy_->groups[p]);
+      pass.communication = communication(words_[first + 1], policy.groups[p]);
       pass.bytes = number(words_[first + 2], "a size in bytes");
+      if (!pass.communication || pass.communication->group != kNowhere) continue;
+      if (pass.bytes > 0 && nowhere_++ == 0)
+        trace_.notes.push_back(
+            fmt::format("line {}: {} is left out: layers of policy {} have none in this pass", row.line,
+                        words_[first + 1].text, policy.name));
+      pass.communication.reset();
     }
     row.update = Duration(number(words_[at_ + 11], "a time in nanoseconds") * 1000);
     return row;
+  }
+
+  // By layer before whose backward others are computed again: the first of those.
+  std::map<std::size_t, std::size_t> recomputed(std::size_t layers) {
+    if (policy_->name != "HYBRID_TRANSFORMER_FWD_IN_BCKWD") {
+      if (!checkpoints_.empty() || !initiates_.empty())
+        trace_.notes.push_back(
+            fmt::format("layers are not computed again from checkpoints: {} does not, only "
+                        "HYBRID_TRANSFORMER_FWD_IN_BCKWD does",
+                        policy_->name));
+      return {};
+    }
+    for (const auto* marks : {&checkpoints_, &initiates_})
+      for (const auto& [layer, at] : *marks)
+        if (layer >= static_cast<std::int64_t>(layers))
+          fail(at, fmt::format("the file has no layer {}", layer),
+               fmt::format("layers are counted from 0 to {}", layers - 1));
+    std::map<std::size_t, std::size_t> result;
+    std::int64_t before = -1;  // the last layer that had others computed again
+    for (const auto& [layer, at] : initiates_) {
+      const auto after = checkpoints_.upper_bound(layer);
+      const std::int64_t from = after == checkpoints_.begin() ? -1 : std::prev(after)->first;
+      const char* help =
+          "the layers from the last checkpoint up to one of checkpoint_initiates are computed again: list a "
+          "checkpoint before each of those and after the one before it";
+      if (from == layer) fail(at, fmt::format("layer {} is a checkpoint itself", layer), help);
+      if (from <= before)
+        fail(at,
+             fmt::format("no checkpoint between layer {} and layer {}", std::max<std::int64_t>(before, 0),
+                         layer),
+             help);
+      result.emplace(layer, from);
+      before = layer;
+    }
+    return result;
   }
 
   void replay(const std::vector<Row>& rows) {
     RankTrace& program = trace_.programs.emplace_back();
     for (std::uint32_t r = 0; r < trace_.ranks; ++r) program.ranks.push_back(r);
     std::vector<std::uint32_t> last;  // what the next node waits for
-    const auto add = [&](const Node& node, bool blocks) {
-      const std::uint32_t index = program.add(node, last);
-      if (blocks) last = {index};
-    };
+    std::uint32_t beside = 0;         // updates that nothing waits for
     const auto run = [&](const Row& row, std::size_t p) {
       const Pass& pass = row.passes[p];
       Node node;
       node.id = row.line;
       node.name = row.name;
+      node.kind = Kind::compute;
       if (pass.compute.count() > 0) {
-        node.kind = Kind::compute;
         node.duration = pass.compute;
-        add(node, true);
+        last = {program.add(node, last)};
       }
       if (!pass.communication || pass.bytes == 0) return;
-      Node call;
-      call.id = row.line;
-      call.name = row.name;
+      // ASTRA-sim issues nothing in a group of one, and then there is no update either.
+      if (trace_.groups[pass.communication->group].members.front().size() < 2) return;
+      Node call = node;
       call.kind = Kind::collective;
+      call.duration = {};
       call.collective = pass.communication->kind;
       call.group = static_cast<std::uint32_t>(pass.communication->group);
       call.bytes = pass.bytes;
+      std::vector<std::uint32_t> ended{program.add(call, last)};
       const bool blocks = p < 2;
-      add(call, blocks);
-      if (!blocks || row.update.count() == 0) return;
-      Node update = node;
-      update.kind = Kind::compute;
-      update.duration = row.update;
-      add(update, true);
+      if (row.update.count() > 0) {
+        // Updates of weights that wait for their gradients must not hold up the layers after them.
+        constexpr std::uint32_t kProcessors = 255;  // that formats know beside the first
+        if (!blocks) node.processor = 1 + beside++ % kProcessors;
+        node.duration = row.update;
+        ended = {program.add(node, ended)};
+      }
+      if (blocks) last = ended;
     };
+    const std::map<std::size_t, std::size_t> again = recomputed(rows.size());
     for (const Row& row : rows) run(row, 0);
-    for (auto row = rows.rbegin(); row != rows.rend(); ++row) run(*row, 1), run(*row, 2);
+    for (std::size_t layer = rows.size(); layer-- > 0;) {
+      if (const auto found = again.find(layer); found != again.end())
+        for (std::size_t each = found->second; each < layer; ++each) run(rows[each], 0);
+      run(rows[layer], 1), run(rows[layer], 2);
+    }
   }
 
   const std::string& text_;
@@ -323,8 +375,10 @@ class Aicb {
   std::vector<Word> words_;
   std::uint32_t ranks_;
   std::size_t at_ = 0;
-  const Policy* policy_ = nullptr;
+  const AicbPolicy* policy_ = nullptr;
   std::map<std::string, Word> header_;
+  std::map<std::int64_t, Word> checkpoints_, initiates_;  // by layer
+  std::size_t nowhere_ = 0;                               // communications without a group
   Trace trace_;
   Names names_{trace_.names};
 };

@@ -1,0 +1,31 @@
+// Which ranks the layers of an AICB file communicate with.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace topsim::workloads::trace {
+
+enum AicbGroup : std::size_t { kTensor, kData, kExpert, kExpertData, kWorld, kNowhere };
+
+// The groups over which layers communicate: {forward, input gradient, weight gradient}; ASTRA-sim,
+// workload/Workload.cc, decode_involved_dimensions().
+struct AicbPolicy {
+  std::string_view name;
+  std::array<std::size_t, 3> groups;
+};
+inline constexpr std::array<AicbPolicy, 11> kAicbPolicies{
+    {{"HYBRID_TRANSFORMER_FWD_IN_BCKWD", {kTensor, kTensor, kData}},
+     {"HYBRID_TRANSFORMER", {kTensor, kTensor, kData}},
+     {"DATA", {kNowhere, kNowhere, kWorld}},
+     {"MODEL", {kWorld, kWorld, kNowhere}},
+     {"HYBRID_DATA_MODEL", {kTensor, kTensor, kData}},
+     {"HYBRID_MODEL_DATA", {kTensor, kTensor, kData}},
+     {"HYBRID_DLRM", {kNowhere, kNowhere, kWorld}},
+     {"HYBRID_DLRM_ENHANCED", {kNowhere, kNowhere, kWorld}},
+     {"HYBRID_CUSTOMIZED", {}},  // each layer has its own
+     {"MICRO", {kNowhere, kNowhere, kWorld}},
+     {"DISTRIBUTED_INFERENCE", {kWorld, kWorld, kNowhere}}}};
+inline constexpr AicbPolicy kEverywhere{"", {kWorld, kWorld, kWorld}};  // the first layer of a DLRM
+}  // namespace topsim::workloads::trace
