@@ -78,6 +78,45 @@ TEST(Goal, SmallMessagesDoNotWaitForTheirReceive) {
   EXPECT_TRUE(run(read_goal(text, "x.goal")).complete);
 }
 
+// 65,535 bytes leave at once (LogGOPSim's default S), so that the calculation begins at 0; one byte more has
+// arrived before it begins.
+TEST(Goal, LargeMessagesEndWhenTheyHaveArrived) {
+  const auto step = [](int bytes) {
+    return run(read_goal("num_ranks 2\nrank 0 {\na: send " + std::to_string(bytes) +
+                             "b to 1\nb: calc 1000000 cpu 1\nb requires a\n}\nrank 1 {\nrecv " +
+                             std::to_string(bytes) + "b from 0\n}\n",
+                         "x.goal"))
+        .step_times[0];
+  };
+  EXPECT_EQ(step(65535), from_microseconds(1000));
+  EXPECT_GT(step(65536), from_microseconds(1005));
+}
+
+// There and back: a message takes its latency (LogGOPSim: L + 2o), also if it is empty. One byte more takes a
+// few picoseconds more.
+TEST(Goal, EmptyMessagesTakeTheirLatency) {
+  const auto step = [](const std::string& size) {
+    return run(read_goal("num_ranks 2\nrank 0 {\na: send " + size + " to 1\nb: recv " + size +
+                             " from 1\nb requires a\n}\nrank 1 {\na: recv " + size + " from 0\nb: send " +
+                             size + " to 0\nb requires a\n}\n",
+                         "x.goal"))
+        .step_times[0];
+  };
+  EXPECT_GT(step("0b"), from_microseconds(10));
+  EXPECT_NEAR(seconds(step("0b")), seconds(step("1b")), 1e-9);
+}
+
+// Rank 0: two processors for 1 and 3 us at once, and 0.5 us after the message: busy 3.5 us. Rank 1: 5 us.
+TEST(Goal, EveryProcessorKeepsTheAcceleratorBusy) {
+  const auto outcome = run(
+      read_goal("num_ranks 2\nrank 0 {\ncalc 1000 cpu 1\ncalc 3000 cpu 2\na: recv 8b from 1\nb: calc 500\n"
+                "b requires a\n}\nrank 1 {\na: calc 5000 cpu 1\nb: send 8b to 0\nb requires a\n}\n",
+                "x.goal"));
+  std::vector<Duration> busy;
+  for (const auto& rank : outcome.ranks) busy.push_back(rank.steps[0].busy);
+  EXPECT_THAT(busy, testing::UnorderedElementsAre(from_microseconds(3.5), from_microseconds(5)));
+}
+
 // Rank 0 hears 8 bytes from rank 1, as its second receive says; so the first, from anybody, has rank 2's 9
 // bytes.
 TEST(Goal, AReceiveFromAnybodyTakesWhatIsLeft) {

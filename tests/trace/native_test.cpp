@@ -31,6 +31,17 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 4, \"rankz\": 3"),
               HasSubstr("unknown key \"rankz\""));
 }
+// NCCL leaves out an all-reduce of nothing; one of a byte takes its latency.
+TEST(Native, EmptyCollectivesAreLeftOut) {
+  const auto step = [](const std::string& bytes) {
+    std::string text = kNative;
+    text.replace(text.find("16777216 B"), 10, bytes);
+    return run(read_native(text, "x.json")).step_times[0];
+  };
+  EXPECT_EQ(step("0 B"), from_microseconds(10));
+  EXPECT_GT(step("1 B"), from_microseconds(12));
+}
+
 // 1 MB at 1 TB/s would be 1 us.
 TEST(Native, AMeasuredTimeOfMemoryCountsBeforeItsBytes) {
   const auto time_of = [](const std::string& duration) {

@@ -16,7 +16,9 @@ using program::Op;
 using program::OpKind;
 using program::Phase;
 
-constexpr std::int64_t kEager = 64 << 10;
+// LogGOPSim's default S, "datasize at which we change from eager to rendezvous protocol" (simulator.ggo): a
+// send of up to so many bytes ends at once.
+constexpr std::int64_t kEager = 65'535;
 constexpr std::size_t kMostStreams = 65'000;
 
 // Orders nodes so that each comes after what it waits for; the lowest ready one first.
@@ -167,11 +169,12 @@ class Replay {
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
       const Matched* matched = messages_.find(p, index);
+      // "Empty collectives can be discarded" (NCCL, src/enqueue.cc, taskAppend): nobody waits for anybody.
       const bool moves = node.kind == Kind::collective
-                             ? group_size(node.group, rank) > 1
+                             ? group_size(node.group, rank) > 1 && node.bytes > 0
                              : (node.kind == Kind::send || node.kind == Kind::recv) && matched != nullptr;
       const bool works = node.kind == Kind::compute || node.kind == Kind::host || node.kind == Kind::memory;
-      if (!moves && !works) {  // joins, collectives of one rank, messages to itself
+      if (!moves && !works) {  // joins, messages to itself, collectives of one rank or of nothing
         out.ends[index] = joined(out, std::move(after), lone);
         continue;
       }
