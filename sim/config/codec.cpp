@@ -59,6 +59,8 @@ std::string bare_number_hint(const std::string& text) {
   std::string_view unit(end);
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
   if (unit.empty()) return "write " + shown(value);
+  if (const double one = unit.starts_with(':') ? std::strtod(unit.data() + 1, nullptr) : 0; one > 0)
+    return "a ratio is one number: write " + shown(value / one);
   if (unit == "%") return "a share without a unit: write " + shown(value / 100);
   // "1,2" is not a number, and "64K" is not 64.
   const bool word = unit.size() > 1 && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;

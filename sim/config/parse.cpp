@@ -351,6 +351,10 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
   if (begins("//") || begins("/*") || begins("#")) {
     return problem(one, "JSON has no comments", "", "write a key that begins with //: \"// why\": \"...\"");
   }
+  if (begins("<") && root == nullptr) {
+    return problem(one, "not JSON: this looks like XML", "",
+                   "topsim topo import FILE reads NCCL's and hwloc's XML");
+  }
   if (begins("'")) return problem(one, "JSON strings stand in double quotes", "", "write \" instead of '");
   if (explain_word(std::min(start, text_.size()), span)) return;
   if (std::strstr(error.what(), "number overflow") != nullptr) {
