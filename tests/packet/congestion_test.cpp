@@ -52,6 +52,19 @@ TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
   EXPECT_NEAR(pair.rate(376_us) / kLine, 1 - std::pow(0.5, 6), 1e-6);
 }
 
+// What the sender posts at most is no rate of the NIC: congestion control begins at the line rate, and
+// halving it twice to a quarter changes nothing for who posts an eighth; the fourth cut leaves a sixteenth.
+TEST(DcqcnPaper, SlowsAPairThatPostsLittleOnlyOnceItsRateIsBelowThat) {
+  Dcqcn rules = Dcqcn::paper();
+  rules.byte_counter = 0_B;
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  pair.row().pace_cap = static_cast<std::uint64_t>(kPace / (kLine / 8));
+  for (const Duration at : {1_us, 2_us}) pair.notify(at);
+  EXPECT_NEAR(pair.rate(3_us) / kLine, 1.0 / 8, 1e-6);
+  for (const Duration at : {3_us, 4_us}) pair.notify(at);
+  EXPECT_NEAR(pair.rate(5_us) / kLine, 1.0 / 16, 1e-6);
+}
+
 // a = (1 - g) a + g keeps 1 at the notification; then (1 - g) a every 55 us without one: 20 periods later a
 // second cut takes a / 2 = (1 - 1/256)^20 / 2 of what the rate is then.
 TEST(DcqcnPaper, CutsLessAfterAQuietTime) {

@@ -126,7 +126,7 @@ TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
     const topology::Router router(cluster, 1);
     std::vector<double> capacities;
     for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
-    for (const std::size_t to : {std::size_t{1}, std::size_t{8}}) {
+    for (const std::size_t to : {1, 8, 9}) {  // over NVLink, by its own NIC, by the NIC of another (PXN)
       for (const double bytes : {4096.0, 1e6, 64e6}) {
         SCOPED_TRACE(testing::Message() << link << ", to " << to << ", " << bytes << " bytes");
         topology::Route route;
@@ -143,6 +143,44 @@ TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
         EXPECT_NEAR(static_cast<double>((packet - fluid).count()), 0, 4096 / slowest * 1e12);
       }
     }
+  }
+}
+
+// PXN: what the first accelerator sends to two of the other node leaves by the NICs beside the second and the
+// third. The second's cable is a hundred times slower; its message waits in the buffer there, and holds up
+// nothing that goes by the third.
+TEST(PacketNetwork, HoldsUpNothingOnNvlinkForOneNicThatIsSlow) {
+  for (const char* link : {"ib-ndr", "roce-400g"}) {
+    const Topology cluster = two_nodes(link);
+    const topology::Router router(cluster, 1);
+    constexpr double kBytes = 16e6;
+    topology::Route route;
+    std::vector<Usage> slow_usage, usage;
+    Transfer slow = message(router, 0, 9, kBytes, route, slow_usage);
+    ASSERT_TRUE(route.proxied);
+    Transfer fast = message(router, 0, 10, kBytes, route, usage);
+    ASSERT_TRUE(route.proxied);
+    slow.tag = 1, fast.tag = 2;
+    PacketNetwork idle(router, PacketSpec{}), shared(router, PacketSpec{});
+    const Duration alone = run(idle, fast);
+    for (const Usage& use : slow_usage) {
+      const topology::Link& cable = cluster.link(LinkId(use.link));
+      if (cluster.device(cable.from).kind == topology::DeviceKind::nic)
+        shared.set_capacity(use.link, cable.capacity.value() / 100, SimTime{});
+    }
+    shared.start(slow, SimTime{});
+    std::vector<Completion> done;
+    shared.start(fast, SimTime{});
+    while (done.empty()) shared.advance(shared.next_event_before(kNever), done);
+    EXPECT_EQ(done[0].tag, 2U) << link;
+    EXPECT_EQ(done[0].time.time_since_epoch(), alone) << link;
+    while (done.size() < 2) shared.advance(shared.next_event_before(kNever), done);
+    EXPECT_NEAR(seconds(done[1].time.time_since_epoch()) / seconds(alone), 100, 2) << link;  // latency once
+    // NVLink of the first carried both, packets or not.
+    double carried = 0;
+    for (const LinkId out : cluster.links_from(cluster.accelerators()[0]))
+      if (cluster.link(out).kind == topology::LinkKind::nvlink) carried += shared.record(out.value).bytes;
+    EXPECT_NEAR(carried, 2 * kBytes, 1) << link;
   }
 }
 

@@ -54,7 +54,8 @@ void Congestion::add(QueuePair& pair, double line_rate, Picoseconds base_round_t
 
 void Congestion::set_rate(QueuePair& pair, State& s, double rate) const {
   s.rate = std::clamp(rate, std::min(s.minimum, s.line), s.line);
-  pair.pace = s.rate < s.line ? static_cast<std::uint64_t>(time_of_byte(s.rate)) : pair.pace_cap;
+  pair.pace = pair.pace_cap;
+  if (s.rate < s.line) pair.pace = std::max(pair.pace, static_cast<std::uint64_t>(time_of_byte(s.rate)));
   if (s.window > 0)
     pair.window = static_cast<std::uint32_t>(std::max(1.0, std::ceil(s.window * s.rate / s.line)));
 }

@@ -134,7 +134,6 @@ Way Core::way(const Connection& connection, bool forward_way, std::uint64_t hash
 PairIndex Core::connect(const Connection& connection) {
   const auto pair = static_cast<PairIndex>(pairs_.size());
   QueuePair q;
-  q.from = connection.from, q.to = connection.to;
   q.lane = static_cast<std::uint8_t>(1 + std::clamp(connection.lane, 0, spec.lanes.count - 1));
   q.ack_lane = settings.control_first ? std::uint8_t{0} : q.lane;
   find_way(q, connection);
@@ -148,10 +147,9 @@ PairIndex Core::connect(const Connection& connection) {
     if (slowest == 0 || rate < slowest) slowest = rate;
     if (paths_[hop].count == 0) break;
   }
-  if (connection.rate_cap.value() > 0 && connection.rate_cap.value() < slowest) {
-    slowest = connection.rate_cap.value();
-    q.pace = q.pace_cap = static_cast<std::uint64_t>(time_of_byte(slowest));
-  }
+  // Congestion control begins at the NIC's rate, however little the sender posts.
+  if (connection.rate_cap.value() > 0 && connection.rate_cap.value() < slowest)
+    q.pace = q.pace_cap = static_cast<std::uint64_t>(time_of_byte(connection.rate_cap.value()));
   congestion_.add(q, slowest, trip);
   pairs_.push_back(q);
   if (settings.recovery == Recovery::selective_repeat) selective_.emplace_back();

@@ -18,6 +18,7 @@ void Core::find_way(QueuePair& q, const Connection& connection) {
     throw ConfigError("device " + std::to_string(connection.from) + " cannot reach device " +
                       std::to_string(connection.to));
   }
+  q.from = connection.from, q.to = connection.to;
   q.first_hop = there.first + static_cast<std::uint32_t>(hash % there.count);
   q.first_count = there.count, q.back_count = back.count;
   q.back_hop = back.first + static_cast<std::uint32_t>(hash % back.count);

@@ -87,7 +87,7 @@ class Engine {
   // A queue pair. Throws ConfigError when there is no path from one end to the other.
   PairIndex connect(const Connection& connection);
   // From `now` on the pair takes the connection's path. Where its old path has stopped (set_rate), what waits
-  // there is lost and everything not acknowledged is sent again. REQUIRES: the same ends.
+  // there is lost and everything not acknowledged is sent again. REQUIRES: the same receiver.
   void move(PairIndex pair, const Connection& connection, SimTime now);
   // Queues a message behind the pair's earlier ones. REQUIRES: start >= the time of the last event.
   void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);

@@ -56,7 +56,7 @@ class Episodes {
   [[nodiscard]] std::vector<Done>& done() { return done_; }
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);  // 0: the link is down
   // From now on the channel takes these paths (Engine::move), also for messages in flight; no effect where it
-  // has them already. REQUIRES: it was opened here, with the same ends and as many pairs.
+  // has them already. REQUIRES: it was opened here, with the same receiver and as many pairs.
   void move(const Channel& channel, const std::vector<Connection>& connections, SimTime now);
 
   // Simulates what has been skipped of current episodes, so that what follows is exact.

@@ -32,6 +32,18 @@ PacketSpec for_topology(const topology::Topology& topology, PacketSpec spec) {
   spec.path = spec.path.value_or(usual_path(topology.routing));
   return spec;
 }
+
+// Links of the route up to the accelerator that hands on to the NIC under PXN.
+std::size_t links_to_proxy(const topology::Topology& topology, const topology::Route& route) {
+  if (!route.proxied) return 0;
+  const auto end_of = [&](std::size_t i) { return topology.link(route.links[i].link).to; };
+  std::size_t first = 0;
+  while (topology.device(end_of(first)).kind != topology::DeviceKind::accelerator) ++first;
+  std::size_t count = first + 1;  // the last of parallel ones
+  while (count < route.links.size() && end_of(count) == end_of(first)) ++count;
+  return count;
+}
+
 std::vector<double> capacities_of(const topology::Topology& topology) {
   std::vector<double> capacities;
   for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
@@ -123,6 +135,7 @@ bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, En
   topology::Route route;
   const std::uint32_t queue_pairs = router.queue_pairs();
   connections.clear();
+  ends.usage.clear();
   for (std::uint32_t k = 0; k < queue_pairs; ++k) {
     Connection connection{key.from.value, key.to.value, key.connection * queue_pairs + k, 0, {}, {}, {}};
     router.route({.from = key.from,
@@ -144,9 +157,19 @@ bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, En
         ends.usage.push_back({share.link.value, share.share});
       break;
     }
-    for (const topology::LinkShare& share : route.links) {
-      connection.path.push_back(share.link.value);
-      connection.back.push_back(graph_.ports[share.link.index()].reverse);
+    const std::size_t to_proxy = links_to_proxy(router.topology(), route);
+    for (std::size_t i = 0; i < route.links.size(); ++i) {
+      const LinkIndex link = route.links[i].link.value;
+      if (i < to_proxy) {
+        if (k == 0) ends.usage.push_back({link, route.links[i].share});
+        continue;
+      }
+      connection.path.push_back(link);
+      connection.back.push_back(graph_.ports[link].reverse);
+    }
+    if (to_proxy > 0) {
+      connection.from = graph_.ports[connection.path.front()].from;
+      connection.number ^= std::uint64_t{key.from.value} << 32U;  // whose data it is: pairs of their own
     }
     connection.rate_cap = BytesPerSecond(key.rate_cap / static_cast<double>(queue_pairs));
     connections.push_back(std::move(connection));
@@ -162,6 +185,7 @@ void PacketNetwork::take_routes(std::uint32_t detour, SimTime now) {
     if (ends.scale_up || ends.named) continue;
     Ends other;
     if (!find_ways(routes(), key, other, connections) || other.scale_up) continue;
+    ends.usage = std::move(other.usage);
     messages_->move(*ends.channel, connections, now);
   }
   collect();
@@ -189,11 +213,12 @@ void PacketNetwork::start(const Transfer& transfer, SimTime now) {
     throw InternalError("the packet network carries messages between two devices, not whole collectives");
   }
   const Ends& ends = ends_of(transfer);
-  if (ends.scale_up) {
+  if (!ends.usage.empty()) {
     Transfer fluid = transfer;
     fluid.usage = ends.usage;
     scale_up_.start(fluid, now);
-    return;
+    if (ends.scale_up) return;
+    halves_.emplace(transfer.tag, kNever);
   }
   messages_->start(*ends.channel, Bytes(static_cast<std::int64_t>(transfer.bytes + 0.5)),
                    std::max(transfer.latency - ends.channel->path_latency, Duration{}), transfer.tag,
@@ -202,8 +227,21 @@ void PacketNetwork::start(const Transfer& transfer, SimTime now) {
 }
 
 void PacketNetwork::collect() {
-  for (const Episodes::Done& done : messages_->done()) pending_.push({done.time, done.order, done.tag});
+  for (const Episodes::Done& done : messages_->done()) complete({done.time, done.order, done.tag});
   messages_->done().clear();
+}
+
+// A message in two parts, to the accelerator beside the NIC and on from there, ends with the later of them.
+void PacketNetwork::complete(Pending done) {
+  if (const auto half = halves_.find(done.tag); half != halves_.end()) {
+    if (half->second == kNever) {
+      half->second = done.time;
+      return;
+    }
+    done.time = std::max(done.time, half->second);
+    halves_.erase(half);
+  }
+  pending_.push(done);
 }
 
 SimTime PacketNetwork::next_event() {
@@ -226,7 +264,7 @@ void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
   collect();
   completed_.clear();
   scale_up_.advance(now, completed_);
-  for (const Completion& done : completed_) pending_.push({done.time, started_++, done.tag});
+  for (const Completion& done : completed_) complete({done.time, started_++, done.tag});
   while (!pending_.empty() && pending_.top().time <= now) {
     completed.push_back({pending_.top().tag, pending_.top().time});
     pending_.pop();

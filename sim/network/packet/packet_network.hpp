@@ -5,6 +5,11 @@
 // PCIe and the others send payload at their usable capacity, with credits for their round trip. Latency: the
 // links' own (propagation and the far end) come with the packets; what Transfer::latency holds beyond the sum
 // over the path (NIC and host base) is added after the last byte.
+//
+// PXN: the sender writes into a buffer of the accelerator beside the NIC, where the queue pair begins
+// (NVIDIA, "Doubling all2all Performance with NCCL 2.12"): what waits there for a full path holds up nothing
+// on NVLink. The way there is the fluid's, the rest is packets, and the message has arrived when both parts
+// have.
 #pragma once
 
 #include <compare>
@@ -63,9 +68,9 @@ class PacketNetwork final : public Network {
  private:
   struct Ends {
     const Channel* channel = nullptr;
-    bool scale_up = false;  // only NVLink
-    bool named = false;     // the transfer names its path
-    std::vector<Usage> usage;
+    bool scale_up = false;     // only NVLink
+    bool named = false;        // the transfer names its path
+    std::vector<Usage> usage;  // of NVLink: the whole path, or to the accelerator beside the NIC
   };
   struct Pending {
     SimTime time;
@@ -93,6 +98,7 @@ class PacketNetwork final : public Network {
                  std::vector<Connection>& connections) const;
   void open_way(const Transfer& transfer, Ends& ends);
   void collect();
+  void complete(Pending done);
 
   const topology::Router& router_;
   std::vector<const topology::Router*> detours_;
@@ -104,6 +110,7 @@ class PacketNetwork final : public Network {
   std::vector<Completion> completed_;
   std::map<Key, Ends> ends_;
   std::priority_queue<Pending, std::vector<Pending>, std::greater<>> pending_;
+  std::map<std::uint64_t, SimTime> halves_;  // by tag, of messages in two parts: when one has arrived
   std::uint64_t started_ = 0;
 };
 }  // namespace topsim::network::packet
