@@ -7,17 +7,17 @@ namespace topsim::collective {
 // another box first moves over NVLink to the local GPU whose NIC is on j's rail, and all of it leaves from
 // there.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage) {
-  const double per_pair = 1.0 / placement.ranks;
+  const std::uint32_t n = placement.ranks;
   for (const PlacedBox& from : placement.boxes)
-    for (const DeviceId a : from.gpus)
+    for (std::size_t i = 0; i < from.gpus.size(); ++i)
       for (const PlacedBox& to : placement.boxes)
-        for (const DeviceId b : to.gpus)
-          if (a != b)
-            usage.add_message({.from = a,
-                               .to = b,
-                               .connection = (std::uint64_t{a.value} << 32) | b.value,
+        for (std::size_t k = 0; k < to.gpus.size(); ++k)
+          if (from.ranks[i] != to.ranks[k])
+            usage.add_message({.from = from.gpus[i],
+                               .to = to.gpus[k],
+                               .connection = direct_connection((to.ranks[k] + n - from.ranks[i]) % n),
                                .allow_pxn = pxn},
-                              per_pair);
+                              1.0 / n);
 }
 
 // Every rank sends 1/n to each other; for all-reduce twice: parts to be reduced, then the results.
@@ -32,7 +32,7 @@ void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& u
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage) {
   for (std::size_t i = 0; i < gpus.size(); ++i)
     if (const DeviceId to = gpus[(i + 1) % gpus.size()]; to != gpus[i])
-      usage.add_message({.from = gpus[i], .to = to, .connection = i, .allow_pxn = pxn}, 1);
+      usage.add_message({.from = gpus[i], .to = to, .connection = direct_connection(1), .allow_pxn = pxn}, 1);
 }
 
 // In step k every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; in the

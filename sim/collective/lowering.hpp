@@ -20,7 +20,11 @@ void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage);
 void lower_collnet_direct(const Placement& placement, UsageBuilder& usage);
 // Parallel aggregated trees: every rank sends to the rank 1, 2, 4, ... further on.
 void lower_pat(const Placement& placement, int channels, UsageBuilder& usage);
-// Every rank to every other, or each to the next.
+// Every rank to every other, or each to the next. Whole or in steps, a message to the rank so much further on
+// goes by this connection: both forms take the same paths.
+[[nodiscard]] constexpr std::uint32_t direct_connection(std::uint32_t further) {
+  return further % 64;
+}
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
 // Inside one box where all are linked with all: a reduce-scatter and a gather, each direct.
 void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/collective/lowering.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/usage.hpp"
 
@@ -58,7 +59,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
         const StepMessage one{r,
                               to,
                               Bytes(whole * (part + 1) / parts - whole * part / parts),
-                              static_cast<std::uint16_t>(d % 64 * parts + part),
+                              static_cast<std::uint16_t>(direct_connection(d) * parts + part),
                               0,
                               0,
                               std::max(nearest_picosecond(latency), Duration(1)),

@@ -286,7 +286,9 @@ TEST(Messages, ChannelsAreHashedOneByOneInBothForms) {
   for (const auto& [node, count, kind, algorithm] :
        {std::tuple{"dgx-a100", 2U, CollectiveKind::all_gather, Algorithm::ring},
         std::tuple{"hgx-h100", 4U, CollectiveKind::reduce_scatter, Algorithm::ring},
-        std::tuple{"dgx-a100", 3U, CollectiveKind::all_reduce, Algorithm::tree}}) {
+        std::tuple{"dgx-a100", 3U, CollectiveKind::all_reduce, Algorithm::tree},
+        std::tuple{"hgx-h100", 4U, CollectiveKind::all_to_all, Algorithm::direct},
+        std::tuple{"hgx-h100", 2U, CollectiveKind::send_recv, Algorithm::direct}}) {
     SCOPED_TRACE(node);
     topology::TopologySpec spec = boxes(node, count, "roce-400g");
     spec.fabric.kind = "fat-tree";
