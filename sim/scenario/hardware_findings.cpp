@@ -252,6 +252,16 @@ void find_ports_by_turns(const Scenario& scenario, const topology::Topology& top
   }
 }
 
+// A subnet manager writes one port for each destination into a switch's table (IBTA vol. 1,
+// LinearForwardingTable), or with adaptive routing a group of ports.
+void find_hashed_infiniband(const topology::Topology& topology, std::vector<report::Finding>& out) {
+  if (!topology.fabric_is_infiniband || topology.routing != topology::Routing::ecmp) return;
+  out.push_back({report::Severity::warning,
+                 "InfiniBand's switches hash no queue pairs: they choose paths by destination (static) or by "
+                 "how long their queues are (adaptive); connections collide here as on Ethernet",
+                 "topology.fabric.routing", "\"adaptive\" is what InfiniBand has where the key is left out"});
+}
+
 // All messages of a job use one lane, so there is nothing to arbitrate between lanes.
 void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
   const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
@@ -292,6 +302,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_idle_parts(scenario.workload, out);
   for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
   find_ports_by_turns(scenario, topology, out);
+  find_hashed_infiniband(topology, out);
   find_host_copies(scenario, topology, out);
   for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_plugin_latency(scenario, topology, out);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "sim/base/parallel.hpp"
 #include "sim/metrics/accounting.hpp"
@@ -28,6 +29,49 @@ std::optional<Duration> like_the_first(const executor::RunOptions& run, const ex
   return first;
 }
 
+// Connections of two accelerators that go by different switches.
+bool choose_by_hash(const topology::Router& router, DeviceId from, DeviceId to) {
+  topology::Route first, other;
+  router.route({.from = from, .to = to}, first);
+  constexpr std::uint64_t kEnough = 16;
+  for (std::uint64_t connection = 1; connection < kEnough && first.switches > 1; ++connection) {
+    router.route({.from = from, .to = to, .connection = connection}, other);
+    if (other.links != first.links) return true;
+  }
+  return false;
+}
+
+// Some rank that stands for others sends to all of a group over hashed paths.
+bool all_to_alls_are_hashed(const program::Program& program, const topology::Router& router) {
+  const topology::Topology& topology = router.topology();
+  if (topology.routing != topology::Routing::ecmp) return false;
+  const auto gpus = topology.accelerators();
+  std::set<std::uint32_t> classes;
+  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
+    if (!classes.insert(program.class_of_rank[rank]).second) continue;
+    std::set<std::uint16_t> slots;
+    for (const program::Op& op : program.classes[program.class_of_rank[rank]].ops)
+      if (op.kind == program::OpKind::collective && op.collective == program::CollectiveKind::all_to_all)
+        slots.insert(op.slot);
+    for (const std::uint16_t slot : slots) {
+      const CommunicatorId group = program.communicator_slots[slot][rank];
+      if (!group.valid()) continue;
+      const auto members = program.members_of(group);
+      if (std::any_of(members.begin(), members.end(),
+                      [&](RankId other) { return choose_by_hash(router, gpus[rank], gpus[other.index()]); }))
+        return true;
+    }
+  }
+  return false;
+}
+
+// How far packets are from the flow model there: configs/calibration/README.md, "What no row has".
+report::Finding of_hashed_all_to_alls() {
+  return {report::Severity::note,
+          "all-to-alls cross hashed paths, on which messages of one NIC wait for each other's: packets took "
+          "up to 1.4 times as long as the flow model says (RoCE under DCQCN, eight boxes)",
+          "network.model", "--network packet simulates every packet"};
+}
 }  // namespace
 
 void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
@@ -37,6 +81,8 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
                                remark,
                                run.network == "packet" ? "network.packet" : "network.model",
                                {}});
+  if (run.network == "flow" && all_to_alls_are_hashed(runs.program(), runs.router()))
+    result.findings.push_back(of_hashed_all_to_alls());
   if (outcome.least_efficiency >= 1 || !outcome.complete) return;
   report::Finding met;
   met.message = fmt::format(

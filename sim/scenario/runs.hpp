@@ -21,6 +21,8 @@ class Runs {
   // `options` may differ from the constructor's in what folding does not depend on: steps, records.
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const;
+  [[nodiscard]] const program::Program& program() const { return prepared_.program; }
+  [[nodiscard]] const topology::Router& router() const { return router_; }
 
  private:
   void say_stop() const;

@@ -108,6 +108,33 @@ TEST(Contention, OfPacketsThatChooseNeedsSeveralSwitchesAbove) {
   }
 }
 
+// Experts over the ranks of two nodes (8 x tp 2), a leaf and several spines for each node.
+bool says_all_to_alls_are_hashed(const std::vector<std::string>& more) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  std::vector<std::string> changes = {
+      R"(topology.fabric={"kind": "fat-tree", "link": "roce-400g", "switch": "sn5600", "nodes_per_leaf": 1,
+          "routing": "ecmp"})",
+      R"(workload.plan={"tp": 2, "pp": 4, "dp": 8, "ep": 8, "etp": 2, "micro_batch": 1, "global_batch": 8})",
+      "run.steps=1", "run.warmup=0"};
+  changes.insert(changes.end(), more.begin(), more.end());
+  const Scenario scenario = read_scenario("configs/mixtral-8x7b-64xH100.json", changes, library);
+  const report::Result result = simulate(scenario, catalogue, {}, nullptr).result;
+  return std::any_of(result.findings.begin(), result.findings.end(), [](const report::Finding& f) {
+    return f.message.find("all-to-alls cross hashed paths") != std::string::npos;
+  });
+}
+
+// Where packets choose, where all nodes share a leaf, and where experts share a box, nothing is hashed.
+TEST(Contention, SaysThatAllToAllsCrossHashedPathsWhereTheyDo) {
+  EXPECT_TRUE(says_all_to_alls_are_hashed({}));
+  EXPECT_TRUE(says_all_to_alls_are_hashed({"network.contention=ideal"}));
+  EXPECT_FALSE(says_all_to_alls_are_hashed({"topology.fabric.routing=adaptive"}));
+  EXPECT_FALSE(says_all_to_alls_are_hashed({"topology.fabric.nodes_per_leaf=8"}));
+  EXPECT_FALSE(says_all_to_alls_are_hashed({"workload.plan.etp=1"}));
+  EXPECT_FALSE(says_all_to_alls_are_hashed({"network.model=analytic"}));
+}
+
 // Credits keep shared ports full: the same fabric in InfiniBand loses less than one per cent.
 TEST(Contention, CostsInfinibandNextToNothing) {
   const report::Result ideal = run("48", "ib-ndr", "ideal", true);

@@ -37,6 +37,17 @@ TEST(HardwareFindings, SayWhatCannotBe) {
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
 }
 
+// Who names a routing that InfiniBand has, or none, hears nothing; Ethernet's switches do hash.
+TEST(HardwareFindings, SayThatInfinibandHashesNothing) {
+  const char* said = "InfiniBand's switches hash no queue pairs";
+  EXPECT_THAT(words({"topology.fabric.routing=ecmp"}), HasSubstr(said));
+  EXPECT_THAT(words({"topology.fabric.routing=static"}), testing::Not(HasSubstr(said)));
+  EXPECT_THAT(words({"topology.fabric={\"kind\": \"rail\", \"link\": \"ib-ndr\"}"}),
+              testing::Not(HasSubstr(said)));
+  EXPECT_THAT(words({"topology.fabric={\"kind\": \"rail\", \"link\": \"roce-400g\", \"routing\": \"ecmp\"}"}),
+              testing::Not(HasSubstr(said)));
+}
+
 // Blackwell's tensor cores scale blocks; Transformer Engine runs from Ampere on.
 TEST(HardwareFindings, SayWhatAGenerationLacks) {
   const std::vector<std::string> b200 = {"topology.node=hgx-b200", "workload.precision=mxfp8"};
