@@ -205,6 +205,10 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  default_text("the framework's"))
           .field("bucket_size", &PlanSpec::bucket_size, "gradients reduced together", positive(),
                  default_text("the framework's"))
+          .field("wrap_least", &PlanSpec::wrap_least,
+                 "FSDP units by size: parts of at least so many parameters (size_based_auto_wrap_policy's "
+                 "min_num_params, 1e8 there)",
+                 positive(), default_text("a unit a layer"))
           .field("tp_overlap", &PlanSpec::tp_overlap, "tensor-parallel communication behind matmuls",
                  names<TensorOverlap>(
                      {{"none", TensorOverlap::none, "all exposed"},

@@ -125,6 +125,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
   double bucket_elements = 0;           // gradients of one bucket; 0: all in one
   double first_bucket_elements = 0;     // of the first one to fill; 0: as the others
+  double wrap_least = 0;                // FSDP: parts of so many parameters are units; 0: every layer is
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   PlanShards shards;

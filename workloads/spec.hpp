@@ -143,6 +143,7 @@ struct PlanSpec {
   std::vector<std::string> recompute_modules;  // what selective recompute does again; empty: as usual
   std::optional<bool> overlap_grad_reduce, overlap_param_gather, overlap_p2p;
   std::optional<Bytes> bucket_size;  // of the gradient reduction
+  std::optional<double> wrap_least;  // parameters of a part that FSDP makes a unit
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;

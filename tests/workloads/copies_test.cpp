@@ -202,4 +202,20 @@ TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
   EXPECT_NEAR(first_op("fsdp"), 4 * 53250.0 * 1024 / (0.5 * 2.039e12) + 2e-6, 1e-9);
   EXPECT_EQ(first_op("fsdp@2023"), 0);
 }
+
+// 16-bit gradients are joined, read and written, and divided, read and written: 8 bytes a parameter, where
+// FSDP2 reads 2 and writes 4.
+TEST(Fsdp, TheFirstDividesGradientsBeforeTheyAreSummed) {
+  const auto joined = [](const char* framework) {
+    WorkloadSpec workload;
+    workload.model = gpt(8, 1024, 16);
+    workload.framework = framework;
+    double sum = 0;
+    for (const auto& op : training_step(workload, a100(), 8).classes[0].ops)
+      if (op.kind == program::OpKind::compute && op.phase == program::Phase::gradient_sync)
+        sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR(joined("fsdp@2023") / joined("fsdp"), 8.0 / 6, 0.02);
+}
 }  // namespace topsim::workloads::copies_test

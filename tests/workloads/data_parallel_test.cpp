@@ -133,6 +133,34 @@ TEST(FullySharded, TheFirstReleaseReshardsTheLastLayerToo) {
   EXPECT_EQ(gathers.size(), 9u);
 }
 
+// Units of 8 M parameters and more: a feed-forward network of 2 x 1024 x 4096, the table, the head, and what
+// is left of four layers around them, 4 x 4.2 M: gathered first, all of it again backward, reduced last. From
+// 51 M on the layers, 50.4 M, are the root's, which stays whole, and the table and the head are units.
+TEST(FullySharded, UnitsBySize) {
+  WorkloadSpec workload = small("fsdp@2024-flat");
+  workload.plan.wrap_least = 8e6;
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters layer = layer_parameters(model);
+  const double around = 4 * (layer.total() - layer.fc1 - layer.fc2), all = parameters_of(workload.model);
+  const auto program = training_step(workload, a100(), 8);
+  program::validate(program);
+  const auto gathers = collectives(program, Phase::parameter_sync);
+  ASSERT_EQ(gathers.size(), 14u);
+  EXPECT_EQ(static_cast<double>(gathers.front().bytes.value()), 2 * around);
+  EXPECT_DOUBLE_EQ(bytes(gathers), 2 * 2 * all);
+  const auto reductions = collectives(program, Phase::gradient_sync);
+  ASSERT_EQ(reductions.size(), 6u);
+  EXPECT_DOUBLE_EQ(bytes(reductions), 2 * all);
+  EXPECT_EQ(static_cast<double>(reductions.back().bytes.value()), 2 * (around + embedding_parameters(model)));
+
+  workload.plan.wrap_least = 5.1e7;
+  EXPECT_EQ(collectives(training_step(workload, a100(), 8), Phase::parameter_sync).size(), 4u);
+  workload.plan.pp = 2;
+  EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
+  workload.plan.wrap_least.reset();
+  EXPECT_NO_THROW((void)training_step(workload, a100(), 8));
+}
+
 TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {
   WorkloadSpec workload = small("fsdp");
   workload.plan.zero = 2;

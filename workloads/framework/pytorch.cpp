@@ -181,14 +181,37 @@ Framework fsdp_2023() {
   // parameters are views of it, and the gradients of these views are joined.
   row.copies_gathered = false;
   row.gradients_fp32 = row.keeps_last_layer = false;
+  // algorithms/_comm_hooks/default_hooks.py, reduce_scatter_hook: grad.div_(gradient_predivide_factor). The
+  // compute stream waits for no reduction before the end (_runtime_utils.py, _post_backward_final_callback).
+  row.gradient_passes = 2;
+  row.outstanding_reductions = 1000;
   row.fused_cross_entropy = true;
+  return row;
+}
+
+// FSDP of PyTorch 2.6 (FullyShardedDataParallel) around a model of transformers 4.47 (models/llama,
+// models/qwen2): rotate_half in 16 bits, repeat_kv, FlashAttention 2, MixedPrecision(param_dtype=bfloat16),
+// whose reduce_dtype follows it.
+Framework fsdp_flat() {
+  Framework row = fsdp();
+  const Framework first = fsdp_2023();
+  row.release = "2024-flat";
+  row.summary = "PyTorch FSDP1 around a transformers model: flat parameters, bf16 gathers and reductions";
+  row.complex_rotary = row.selective_operators = row.keeps_last_layer = row.gradients_fp32 = false;
+  row.copies_gathered = first.copies_gathered;
+  row.gradient_passes = first.gradient_passes;
+  row.outstanding_reductions = first.outstanding_reductions;
+  // loss/loss_utils.py, ForCausalLMLoss: float(), then logits[..., :-1, :].contiguous(), 8 bytes more
+  // forward; backward zeros and a copy, 12.
+  row.loss.forward_copies += 8;
+  row.loss.backward_copies += 12;
   return row;
 }
 
 Framework fsdp_compiled() {
   Framework row = fsdp();
   row.release = "2024-compile";
-  row.summary = "the same with torch.compile for each layer: fused element-wise kernels";
+  row.summary = "FSDP2 with torch.compile for each layer: fused element-wise kernels";
   row.fused_kernels = true;
   row.eager_norms = false;
   row.host = kCompiledFsdp;
@@ -201,7 +224,7 @@ Framework fsdp_compiled() {
 Framework fsdp_compiled_loss() {
   Framework row = fsdp_compiled();
   row.release = "2025-compile";
-  row.summary = "torch.compile for each layer and for the loss, as torchtitan since April 2025";
+  row.summary = "FSDP2 with torch.compile for each layer and for the loss, as torchtitan since April 2025";
   row.fused_cross_entropy = true;
   row.fused_loss = {.held = 4, .forward_own = 2, .backward_own = 2};
   row.split_fused_loss = LossBytes{.held = 8, .forward_own = 2, .backward_copies = 8, .backward_own = 2};

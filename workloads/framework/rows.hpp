@@ -18,6 +18,7 @@ namespace topsim::workloads {
 [[nodiscard]] Framework data_parallel();
 [[nodiscard]] Framework fsdp();
 [[nodiscard]] Framework fsdp_2023();
+[[nodiscard]] Framework fsdp_flat();
 [[nodiscard]] Framework fsdp_compiled();
 [[nodiscard]] Framework fsdp_compiled_loss();
 [[nodiscard]] Framework deepspeed();

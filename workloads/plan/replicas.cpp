@@ -122,6 +122,13 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   const auto no_buckets = [&](const char* why, const char* help) {
     if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", why, help);
   };
+  if (spec.wrap_least && !plan.inference()) {
+    plan.wrap_least = *spec.wrap_least;
+    if (defaults.family != FrameworkFamily::fsdp || !plan.shards.by_unit || plan.pp > 1 ||
+        workload.model.experts.count > 0)
+      mistakes.add("plan.wrap_least", "only FSDP's sharded parameters of a dense model come in units by size",
+                   "leave it out, or use framework fsdp with zero 3, pp 1 and no experts");
+  }
   if (defaults.family == FrameworkFamily::fsdp)
     return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
   if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;

@@ -29,6 +29,7 @@ struct ChunkParameters {
   std::vector<double> units;                      // all of a unit, frozen ones too
   std::vector<double> unit_gradients;             // those that are trained
   std::vector<std::vector<double>> unit_gathers;  // all of a unit, gather by gather
+  std::vector<std::vector<double>> wrapped;       // Plan::wrap_least: units within a layer; none at the ends
   // Of a unit, experts whose shards other ranks hold (Plan::shards_experts); the above are without them.
   std::vector<double> routed_units, routed_unit_gradients;
   std::vector<Gradient> gradients;

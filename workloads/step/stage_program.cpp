@@ -86,7 +86,8 @@ class StageProgram {
     const auto apart = [&](const Piece& piece) {
       return plan_.shards_experts() && piece.weights == Weights::routed;
     };
-    const auto walk = [&](const PiecePair& pair, const std::vector<double>& matrices = {}) {
+    const auto walk = [&](const PiecePair& pair, const std::vector<double>& matrices = {},
+                          std::vector<double> wrapped = {}) {
       double trained = 0, frozen = 0, routed = 0, frozen_routed = 0;
       for (const Piece& piece : pair.backward.pieces()) {
         if (piece.parameters <= 0) continue;
@@ -100,19 +101,22 @@ class StageProgram {
       result.units.push_back(trained + frozen);
       result.unit_gradients.push_back(trained);
       result.unit_gathers.push_back(gathers_of(trained + frozen, matrices, plan_.prefetch_elements));
+      result.wrapped.push_back(std::move(wrapped));
     };
     if (chunk.last) walk(pieces_.head);
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
       walk(pieces_.prediction_at(i));
     for (int i = chunk.layers - 1; i >= 0; --i) {
       const LayerKind kind = kind_of(model_, chunk.first_layer + i);
-      walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_));
+      walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_),
+           plan_.wrap_least > 0 ? wrapped_by_size(model_, kind, plan_) : std::vector<double>{});
     }
     if (chunk.first) walk(pieces_.embedding);
     for (std::vector<double>* counts :
          {&result.units, &result.unit_gradients, &result.routed_units, &result.routed_unit_gradients})
       std::reverse(counts->begin(), counts->end());
     std::reverse(result.unit_gathers.begin(), result.unit_gathers.end());
+    std::reverse(result.wrapped.begin(), result.wrapped.end());
     return result;
   }
 

@@ -39,4 +39,29 @@ std::vector<double> gathers_of(double unit, const std::vector<double>& matrices,
   result.front() += rest;
   return result;
 }
+
+std::vector<double> wrapped_by_size(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const LayerParameters layer = layer_parameters(model, kind);
+  const double t = plan.tp, least = plan.wrap_least;
+  std::vector<double> units;
+  double rest = layer.norms + layer.latent + layer.proj_bias + layer.fc2_bias;
+  const auto wrap = [&](const std::vector<double>& matrices) {
+    double open = 0;
+    for (const double matrix : matrices)
+      if (matrix >= least)
+        units.push_back(matrix);
+      else
+        open += matrix;
+    if (open >= least) units.push_back(std::exchange(open, 0));
+    rest += open;
+  };
+  const double head = layer.qkv / t / (model.heads + 2.0 * model.kv_heads);
+  wrap({head * model.heads, head * model.kv_heads, head * model.kv_heads, layer.proj / t});
+  if (model.gated_ffn)
+    wrap({layer.fc1 / t / 2, layer.fc1 / t / 2, layer.fc2 / t});
+  else
+    wrap({layer.fc1 / t, layer.fc2 / t});
+  if (rest >= least) units.push_back(rest);
+  return units;
+}
 }  // namespace topsim::workloads

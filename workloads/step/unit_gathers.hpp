@@ -15,4 +15,9 @@ namespace topsim::workloads {
 // How many numbers each gather of a unit has: all, or matrices until there are `least`; other parameters come
 // with the first.
 [[nodiscard]] std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least);
+
+// Units within a dense layer where FSDP wraps parts of Plan::wrap_least parameters (torch/distributed/fsdp/
+// wrap.py, size_based_auto_wrap_policy): a matrix, else its attention or feed-forward network, else the
+// layer. What is in none belongs to the model around the layers.
+[[nodiscard]] std::vector<double> wrapped_by_size(const ModelSpec& model, LayerKind kind, const Plan& plan);
 }  // namespace topsim::workloads

@@ -9,6 +9,8 @@
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
 //             one after the other, first to last, when its last backward pass is over
+//   by size   (Plan::wrap_least) units are parts of layers; what is in none is a unit too, gathered before
+//             all others and reduced after them
 //   experts   on ranks of their own are units within their layers: gathered after the layer, waited for where
 //             they are read, reduced as soon as their gradients are complete, over the ranks that hold the
 //             same ones
@@ -40,6 +42,10 @@ class Units final : public DataParallel {
                 "expert data",         "expert replicas"} {
     for (ChunkParameters& chunk : chunks_) {
       for (Group* group : {&dense_, &routed_}) group->states.emplace_back(chunk.units.size());
+      if (plan.wrap_least > 0) {
+        wrap_by_size(chunk);
+        continue;
+      }
       if (!plan.root_unit) continue;
       // The first unit's gather also brings the last unit's parameters; its gradients wait for those of the
       // first.
@@ -58,9 +64,14 @@ class Units final : public DataParallel {
   }
   void before_backward(int chunk, int unit) override {
     unit_ = unit;
+    // The last layer's backward pass reads the unit around the layers too; its gather comes with the head's.
+    const int last = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size()) - 1;
+    if (plan_.wrap_least > 0 && unit < last) use(dense_, chunk, 0, Phase::backward);
     use(dense_, chunk, unit, Phase::backward);
     use(routed_, chunk, unit, Phase::backward);  // the first that a layer's backward pass reads
-    if (plan_.overlap_param_gather) launch(chunk, unit - 1, copied_);
+    if (!plan_.overlap_param_gather) return;
+    if (plan_.wrap_least > 0 && unit == last) launch(chunk, 0, copied_);
+    launch(chunk, unit - 1, copied_);
   }
   void reads(int chunk, Weights weights, double, int) override {
     if (weights == Weights::routed) use(routed_, chunk, unit_, Phase::forward);
@@ -76,8 +87,9 @@ class Units final : public DataParallel {
   void after_forward(int chunk, int unit) override {
     const int units = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
     // The unit whose backward pass comes next stays gathered.
-    const bool stays =
-        plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
+    const bool stays = plan_.wrap_least > 0 ? unit == 0 && root_around_
+                       : plan_.root_unit    ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2)
+                                            : unit == units - 1;
     if (!plan_.shards.reshard_after_forward || stays || lives(chunk, unit)) return;
     at(dense_, chunk, unit) = at(routed_, chunk, unit) = {};
   }
@@ -115,6 +127,26 @@ class Units final : public DataParallel {
   std::span<const std::uint32_t> host_copies() const override { return copies_; }
 
  private:
+  // What no layer wraps is one unit, gathered before the embedding's and whole until the end of a pass: the
+  // model's, or the root's, which stays (torch/distributed/fsdp/_runtime_utils.py, _post_forward_reshard).
+  void wrap_by_size(ChunkParameters& chunk) {
+    double around = 0;
+    for (std::size_t i = 1; i + 1 < chunk.units.size(); ++i) {
+      const double wrapped = std::accumulate(chunk.wrapped[i].begin(), chunk.wrapped[i].end(), 0.0);
+      const double rest = chunk.units[i] - wrapped;
+      chunk.unit_gradients.front() += chunk.unit_gradients[i] * rest / chunk.units[i];
+      chunk.unit_gradients[i] -= chunk.unit_gradients[i] * rest / chunk.units[i];
+      chunk.units[i] = wrapped;
+      chunk.unit_gathers[i] = chunk.wrapped[i];
+      around += rest;
+    }
+    const double embedding = chunk.units.front();
+    chunk.units.front() += around;
+    chunk.unit_gathers.front() = {chunk.units.front()};
+    if (embedding >= plan_.wrap_least && around > 0) chunk.unit_gathers.front() = {around, embedding};
+    root_around_ = (embedding >= plan_.wrap_least ? around : chunk.units.front()) < plan_.wrap_least;
+  }
+
   struct State {
     std::uint32_t gather = StageEmitter::kNoOp;
     bool whole = false;  // copied out of the buffer, ready to compute with
@@ -189,7 +221,8 @@ class Units final : public DataParallel {
   void use(Group& group, int chunk, int unit, Phase phase) {
     State& state = at(group, chunk, unit);
     if (state.whole || parameters_of(group, chunk, unit) <= 0) return;
-    launch(group, chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
+    // The first FSDP's parameters are its gather's buffer: free when unit i - 2 has been computed with.
+    launch(group, chunk, unit, phase == Phase::forward && plan_.copies_gathered ? copied_before_ : copied_);
     if (state.gather != StageEmitter::kNoOp) emitter_.wait_for(state.gather);
     // Copies from the gather's buffer to the parameters: read and written.
     const double moved = plan_.copies_gathered ? 2 * plan_.gathered_parameter_bytes : 0;
@@ -212,7 +245,8 @@ class Units final : public DataParallel {
     }
     // Copies gradients, as wide as activations, into the buffer that is sent.
     emitter_.compute(Part::optimizer, Phase::gradient_sync,
-                     compute_.memory_bound(group.ready * (bytes_of(plan_.activations) + plan_.gradient_bytes),
+                     compute_.memory_bound(group.ready * (bytes_of(plan_.activations) +
+                                                          (1 + plan_.gradient_passes) * plan_.gradient_bytes),
                                            MemoryKernel::elementwise));
     std::uint32_t summed = StageEmitter::kNoOp;
     if (group.slot != Slots::kNoSlot) {
@@ -250,6 +284,7 @@ class Units final : public DataParallel {
   std::uint32_t copied_ = StageEmitter::kNoOp, copied_before_ = StageEmitter::kNoOp;
   std::uint32_t gathered_ = StageEmitter::kNoOp;  // the last gather launched
   int unit_ = 0;                                  // the unit being computed
+  bool root_around_ = false;                      // units by size: what is in none is the root's
 };
 }  // namespace
 
