@@ -202,7 +202,8 @@ TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
   EXPECT_THROW((void)search(two_boxes(experts), options), ConfigError);
 }
 
-// 2^14 each: their product is 0 in 32 bits.
+// 2^14 each: their product is 0 in 32 bits, by which nothing can be divided. No plan is left, and the own one
+// says why.
 TEST_F(Plans, SizesWhoseProductIsBeyondAnyCountDivideNothing) {
   PlanOptions options;
   options.space.keep = {"tp", "pp", "cp"};
@@ -211,7 +212,7 @@ TEST_F(Plans, SizesWhoseProductIsBeyondAnyCountDivideNothing) {
                     two_boxes({"workload.plan.tp=16384", "workload.plan.pp=16384", "workload.plan.cp=16384"}),
                     options);
               }).message,
-              HasSubstr("none of 0 plans fits"));
+              HasSubstr("tp = 16384 does not divide the model's 16 attention heads"));
 }
 
 // Two stages of two layers, of which the scenario's own plan recomputes one.
