@@ -1,5 +1,5 @@
-// In which pieces channels move bytes, and who sets their sizes. Facts: NCCL 2.30 enqueue.cc,
-// calcCollChunking.
+// The sizes of the chunks in which NCCL's channels move bytes, and who sets them: the job, the network plugin
+// or NCCL. Source: NCCL 2.30 enqueue.cc, calcCollChunking.
 #include "sim/collective/chunks.hpp"
 
 #include <gtest/gtest.h>
@@ -32,8 +32,11 @@ std::int64_t of_nvls_tree(std::int64_t bytes, const CommunicatorFacts& facts) {
   return chunk_bytes(CollectiveKind::all_reduce, Algorithm::nvls_tree, Protocol::simple, 24, bytes, facts);
 }
 
-// A round is a chunk of 16 channels and 8 heads: 64 rounds of 128 KiB are 1 GiB, 8 of 64 KiB 64 MiB, 2 of 32
-// KiB 8 MiB. With NCCL_NVLS_CHUNKSIZE at 512 KiB the first are 4 GiB, and nothing is between 64 and 512 KiB.
+// NVLS: in one round each of 16 channels moves one chunk for each of 8 heads, 128 chunks. A chunk size is
+// used from a least number of its rounds on, else the next smaller one:
+//   128 KiB from 64 rounds: 64 x 128 x 128 KiB = 1 GiB (512 KiB, by NCCL_NVLS_CHUNKSIZE: 4 GiB)
+//   64 KiB from 8 rounds: 64 MiB; 32 KiB from 2 rounds: 8 MiB; below that 16 KiB
+// There is no step between 64 KiB and the size that NCCL_NVLS_CHUNKSIZE sets.
 TEST(Chunks, OfSumsInTheNvswitchGrowWithTheBytes) {
   const CommunicatorFacts own = eight_heads(1, {}), larger = eight_heads(1, {0, 512 * kKiB, 0});
   EXPECT_EQ(of_nvls(kGiB, own), 128 * kKiB);
@@ -46,8 +49,8 @@ TEST(Chunks, OfSumsInTheNvswitchGrowWithTheBytes) {
   EXPECT_EQ(of_nvls(kGiB, eight_heads(1, {0, 32 * kKiB, 0})), 32 * kKiB);
 }
 
-// 24 channels and 8 heads: 32 rounds of 512 KiB are 3 GiB, 16 of 256 KiB 768 MiB, 4 of 128 KiB 96 MiB and one
-// of 64 KiB 12 MiB.
+// NVLSTree: a round has 24 channels x 8 heads = 192 chunks. 512 KiB are used from 32 rounds on (3 GiB),
+// 256 KiB from 16 (768 MiB), 128 KiB from 4 (96 MiB), 64 KiB from one (12 MiB), else 32 KiB.
 TEST(Chunks, OfSumsOverBoxesGrowStepByStep) {
   const CommunicatorFacts two = eight_heads(2, {0, 512 * kKiB, 0});
   EXPECT_EQ(of_nvls_tree(3 * kGiB, two), 512 * kKiB);
@@ -56,11 +59,12 @@ TEST(Chunks, OfSumsOverBoxesGrowStepByStep) {
   EXPECT_EQ(of_nvls_tree(96 * kMiB - 1, two), 64 * kKiB);
   EXPECT_EQ(of_nvls_tree(12 * kMiB - 1, two), 32 * kKiB);
   EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(2, {})), 128 * kKiB);
-  // From four boxes on 64 KiB, unless NCCL_NVLSTREE_MAX_CHUNKSIZE says otherwise.
+  // From four boxes on NCCL's largest chunk is 64 KiB, unless NCCL_NVLSTREE_MAX_CHUNKSIZE sets another.
   EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(4, {0, 512 * kKiB, 0})), 64 * kKiB);
   EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(4, {0, 512 * kKiB, 512 * kKiB})), 512 * kKiB);
 }
 
+// A channel's buffer (NCCL_BUFFSIZE) has eight slots. A ring's chunk takes four, a tree's one.
 TEST(Chunks, OfRingsAreHalfABufferAndOfTreesASlot) {
   for (const std::int64_t buffer : {4 * kMiB, 8 * kMiB}) {
     const CommunicatorFacts facts = eight_heads(2, {buffer, 0, 0});
@@ -72,7 +76,8 @@ TEST(Chunks, OfRingsAreHalfABufferAndOfTreesASlot) {
   }
 }
 
-// AWS' plugin sets them on P5 where the job does not. What is found for one job is not another's.
+// AWS's network plugin sets buffer and chunk sizes on P5, unless the job does. The settings of one job must
+// not appear in the next, though both share the cache of searches.
 TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {
   const Cluster p5(boxes("p5", 2, "efa-100g")), dgx(boxes("dgx-h100", 2));
   const auto searches = no_searches_yet();

@@ -1,4 +1,4 @@
-// Boxes and what a collective puts on their links, for tests of lowering.
+// Clusters of equal boxes, and what a collective puts on their links.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@ struct Cluster {
       : topology(topology::build(spec, topology::test::catalogue())),
         router(topology, 1),
         nccl(router, forced) {}
-  // Bytes that each GPU sends to (or, `out` false, takes from) the NVSwitches of its box per byte.
+  // Bytes that each GPU sends to the NVSwitches of its box (`out` false: receives from them), per byte of the
+  // collective's buffer.
   [[nodiscard]] std::map<DeviceId, double> on_nvlink(const Activity& activity, bool out) const {
     std::map<DeviceId, double> sums;
     for (const topology::LinkShare& use : activity.usage) {
@@ -63,7 +64,8 @@ inline void expect_each(const std::map<DeviceId, double>& shares, std::size_t de
   for (const auto& [device, has] : shares) EXPECT_NEAR(has, share, 1e-9);
 }
 
-// What leaves every NIC, and what of it goes from switch to switch, per byte.
+// Per byte of the collective's buffer: what leaves every NIC, and what passes between switches, once per
+// link.
 struct OnFabric {
   std::map<DeviceId, double> nics;
   double between_switches = 0;

@@ -1,5 +1,5 @@
-// What collectives put on links, derived with a pencil, and how long they take on an idle network in both
-// forms.
+// What collectives put on links, derived by hand, and how long they take on an idle network: as one activity
+// (pipelined form) and message by message.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,7 +12,7 @@ namespace topsim::collective::lowering_test {
 using namespace fixtures;
 using topology::DeviceKind;
 
-// A ring passes every chunk 2(n-1) times, an n-th each: 2 x 7/8 = 1.75 out of and into every GPU.
+// Ring all-reduce: every rank sends and receives 2 (n - 1) chunks of S/n, 2 x 7/8 S = 1.75 S for n = 8.
 TEST(Lowering, RingAllReduceUsesEachGpusLinksTwiceNMinusOneOverN) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::ring));
   const Activity activity = lowered(box, CollectiveKind::all_reduce, 8);
@@ -22,7 +22,8 @@ TEST(Lowering, RingAllReduceUsesEachGpusLinksTwiceNMinusOneOverN) {
   }
 }
 
-// Gathers pass every chunk once: (n-1)/n. All-to-all sends an n-th to each of n-1 others: the same.
+// Gathers and reduce-scatters pass every chunk of S/n on n - 1 times; in an all-to-all each rank sends S/n to
+// each of n - 1 others. Both: 7/8 S.
 TEST(Lowering, GathersAndAllToAllUseEachGpusLinksNMinusOneOverN) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::ring));
   for (const CollectiveKind kind :
@@ -32,7 +33,8 @@ TEST(Lowering, GathersAndAllToAllUseEachGpusLinksNMinusOneOverN) {
   }
 }
 
-// A GPU sends its data once to be summed, and as head of an eighth that eighth's sum: 1 + 1/8.
+// NVLS: a GPU sends its whole buffer to be summed in the switch, and as head of one eighth sends that
+// eighth's sum to all: 1 + 1/8.
 TEST(Lowering, NvlsSendsOnePlusOneOverHeads) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::nvls));
   for (const bool out : {true, false}) {
@@ -41,7 +43,8 @@ TEST(Lowering, NvlsSendsOnePlusOneOverHeads) {
   }
 }
 
-// A chain of eight has seven edges, each with one byte up and one down: 14 bytes leave GPUs in all.
+// In a box the tree is a chain. Eight GPUs have seven edges, each with one byte up and one byte down per byte
+// of the buffer: 14 bytes leave the GPUs in all.
 TEST(Lowering, TreeInABoxCarriesOneByteUpAndOneDownEachEdge) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::tree));
   double sum = 0;
@@ -50,8 +53,8 @@ TEST(Lowering, TreeInABoxCarriesOneByteUpAndOneDownEachEdge) {
   EXPECT_NEAR(sum, 14, 1e-9);
 }
 
-// Two boxes: each head sends its eighth to the other box's head and gets the sum of that tree back: over both
-// trees an eighth out of every NIC.
+// Two boxes of eight heads. A head's eighth is split over two trees. In one it is the leaf and sends 1/16 up,
+// in the other the root and sends the sum of 1/16 down: 1/8 out of every NIC.
 TEST(Lowering, NvlsTreeOverTwoBoxesSendsAnEighthOutOfEveryNic) {
   const Cluster two(boxes("hgx-h100", 2), forced(Algorithm::nvls_tree));
   std::map<DeviceId, double> sent;
@@ -76,8 +79,8 @@ TEST(Lowering, ASubgroupLeavesTheLinksOfOthersAlone) {
       }
 }
 
-// Groups inside a node are lowered once per kind of node (twins.hpp): a model that has lowered a group in
-// node 0 gives the same for node 2 as a model that has lowered nothing.
+// Groups inside a node are lowered once per kind of node (twins.hpp). A model that has lowered a group in
+// node 0 must give the same for node 2 as a model that has lowered nothing.
 TEST(Lowering, AGroupInsideANodeIsLoweredAsItsTwinElsewhere) {
   for (const char* node : {"hgx-h100", "dgx-a100", "srv-8x4090-dual"}) {
     const Cluster three(boxes(node, 3));
@@ -109,17 +112,18 @@ TEST(Lowering, AGroupInsideANodeIsLoweredAsItsTwinElsewhere) {
   }
 }
 
-// Eight ranks in one box and four in the next: the ring still closes, and all of them take part.
+// Eight ranks in one box and four in the next: the ring still closes over all twelve.
 TEST(Lowering, UnevenGroupsReachAllTheirMembers) {
   const Cluster two(boxes("hgx-h100", 2), forced(Algorithm::ring));
   const auto sums = two.on_nvlink(lowered(two, CollectiveKind::all_reduce, 12), true);
   EXPECT_EQ(sums.size(), 12U);
 }
 
-// Design goal: 2 %. One GPU a box, LL: four loops of a ring fit its slots, so its two hops (10 us each)
-// overlap and the pipelined form counts one too many: of 66 us at 1 MiB 15 %. A chain inside one box sends
-// both ways over each GPU's links, which the fill of its pipeline does not foresee: 7 % with LL128, which
-// NCCL does not choose there.
+// The design goal is 2 %. Wider tolerances:
+//   - One GPU a box, LL: a ring's loops overlap, so its two hops (10 us together) hide behind the sending.
+//     The pipelined form adds them: 15 % of its 66 us at 1 MiB.
+//   - A chain inside one box sends both ways over each GPU's links, which the fill of its pipeline does not
+//     foresee: 7 % with LL128, which NCCL does not choose there.
 TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
   for (const Form& form :
        {Form{"hgx-h100", 1, "", Algorithm::ring, Protocol::simple, 0.02},
@@ -137,7 +141,7 @@ TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
         Form{"h100x1", 4, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02},
         Form{"p5", 2, "efa-100g", Algorithm::ring, Protocol::simple, 0.02},
         Form{"hgx-h100", 1, "", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::all_to_all},
-        // Four NICs a GPU, and every message leaves by all of them.
+        // P5 has four NICs for each GPU, and every message leaves by all four.
         Form{"p5", 2, "efa-100g", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::send_recv},
         Form{"p5", 2, "efa-100g", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::all_to_all}}) {
     const scenario::BenchSizes sizes{Bytes(1 << 20), Bytes(16 << 20), 4};
@@ -149,15 +153,17 @@ TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
   }
 }
 
-// What bench leaves out of a broadcast or reduction, since nccl-tests' twenty in a row hide it.
+// Seconds of a broadcast or reduction that bench leaves out, because nccl-tests queues twenty of them and
+// each begins before the last has ended.
 double hidden_in_a_queue(const Form& form, std::int64_t bytes) {
   const Cluster cluster(boxes(form.node, form.nodes, form.link), forced(form.algorithm, form.protocol));
   return seconds(lowered(cluster, form.kind, cluster.topology.accelerators().size(), bytes).queued);
 }
 
-// A broadcast's (or reduction's) first piece passes 15 hops before the last rank has any of it: Simple's
-// chunk of 512 KiB, of which a channel of 16 has 128 in 1 GiB (14 / 128 = 11 % more), LL128's pass of 640
-// threads.
+// The first piece of a broadcast or reduction passes 15 hops before the last of 16 ranks has any of it. A
+// piece is a chunk of 512 KiB with Simple, and one pass of a channel's threads with LL and LL128 (640
+// threads). The filling counts: 1 GiB over 16 channels is 128 chunks each, so 14 more hops are 14 / 128 =
+// 11 % more.
 TEST(Lowering, BothFormsOfABroadcastFillTheirRingHopByHop) {
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce})
     for (const Protocol protocol : {Protocol::simple, Protocol::ll128, Protocol::ll}) {
@@ -172,8 +178,9 @@ TEST(Lowering, BothFormsOfABroadcastFillTheirRingHopByHop) {
     }
 }
 
-// Sixteen boxes of one H100: 15 hops of 5 us (NCCL's LL between boxes, one GPU a box) behind a start of 4.6
-// us. NCCL ranks broadcasts by one hop, whatever the length of the ring.
+// Sixteen boxes of one H100. A broadcast alone takes a start of 4.6 us and 15 hops of 5 us (NCCL's figure for
+// LL between boxes with one GPU each). In a queue of broadcasts a rank waits only for its own hop. NCCL's
+// tuner counts one hop, whatever the length of the ring.
 TEST(Lowering, ABroadcastTakesAllHopsOfItsRing) {
   const Form form{"h100x1", 16, "ib-ndr", Algorithm::ring, Protocol::ll, 0, CollectiveKind::broadcast};
   const double queued = microseconds(bench(form, false, {Bytes(8), Bytes(8), 2})[0].time);
@@ -184,8 +191,8 @@ TEST(Lowering, ABroadcastTakesAllHopsOfItsRing) {
   EXPECT_LT(queued, 1.2 * (4.6 + 5));
 }
 
-// binary_tree(3) hangs box 1 below box 2 below box 0, as deep as that of four; of five to eight it has three
-// levels. LL crosses each twice, 5 us.
+// Depth of the tree: one level for two boxes, two for three and four (binary_tree(3) hangs box 1 below box 2
+// below box 0), three for five to eight. Each level is passed up and down at LL's 5 us, so it costs 10 us.
 TEST(Lowering, ATreeCostsItsDepthWhateverTheNumberOfBoxes) {
   std::map<std::uint32_t, double> us;
   for (const std::uint32_t nodes : {2U, 3U, 4U, 5U, 8U})
@@ -209,29 +216,31 @@ TEST(Lowering, MoreBytesAreNeverFasterWithinOneChoice) {
   }
 }
 
-// 2 x 7/8 S at NCCL's 360 GB/s of ring on eight H100 (its own table: 12 channels of 30 GB/s): the slope
-// between 512 MiB and 1 GiB, in which latency cancels. 3 % below is the time model's share inside a box.
+// The slope between 512 MiB and 1 GiB, in which latency cancels. NCCL's search finds 12 channels of 30 GB/s =
+// 360 GB/s; behind an NVSwitch the links are the limit instead.
 TEST(Lowering, RingAllReduceInABoxRunsAtTheRingsBandwidth) {
   const Form form{"hgx-h100", 1, "", Algorithm::ring, Protocol::simple, 0};
   const auto rows = bench(form, false, {Bytes(512 << 20), Bytes(1 << 30), 2});
   const double slope = (seconds(rows[1].time) - seconds(rows[0].time)) / (512.0 * (1 << 20));
-  // 18 NVLinks of 20.6 GB/s. The copy of the own eighth sends nothing: 720 GB/s over 24 channels, and the
-  // links wait for 1 / sqrt(1 + loops / 3) of it. From 1.33 to 2.67 loops of 384 MiB 6 (1.374 - 1.202) / 1.33
-  // = 0.776.
+  // 2 x 7/8 S pass 18 NVLinks of 20.6 GB/s = 370.8 GB/s, of which Simple reaches 0.98. A rank also copies its
+  // own S/8 at 24 channels x 30 GB/s = 720 GB/s. The links wait for 1 / sqrt(1 + loops / 3) of that copy,
+  // where a loop is 8 ranks x 24 channels x 2 MiB = 384 MiB. Its mean from 1.33 to 2.67 loops (512 MiB to
+  // 1 GiB): 6 (sqrt(1 + 2.67 / 3) - sqrt(1 + 1.33 / 3)) / 1.33 = 6 (1.374 - 1.202) / 1.33 = 0.776.
   const double expected = 1.75 / (0.98 * 370.8e9) + 0.776 / (8 * 720e9);
   EXPECT_NEAR(slope / expected, 1, 0.01);
 }
 
-// Chains of H100 NVL go from bridged pair to bridged pair, so a byte passes the PCIe link of a GPU once each
-// way, and host memory: of its link's 55.07 GB/s (PCIe 5 x16 with packets of 256 bytes) 25.1 are left over
-// two sockets, the mean of 22.2 and 28. 192 MiB more take 8021 us. NCCL's search gives its trees 2 x 20 GB/s
-// for what it knows of the sockets' links; of a ring 1.75 bytes pass.
+// Chains over H100 NVL go from bridged pair to bridged pair, so each byte of the buffer passes a GPU's PCIe
+// link once in each direction (in a ring 1.75 times), and host memory. The link alone has 55.07 GB/s (PCIe 5
+// x16, packets of 256 bytes); through host memory over two sockets 25.1 GB/s remain, the mean of the
+// published 22.2 and 28. So 192 MiB more take 192 MiB / 25.1 GB/s = 8021 us. The 2 x 20 GB/s that NCCL's
+// search gives these trees, by its figure for the link between sockets, are no limit.
 TEST(Lowering, TreesOverPcieRunAtWhatHostMemoryLetsThrough) {
   const Form form{"h100-nvl-pairs-8", 1, "", Algorithm::tree, Protocol::simple, 0.01};
   const scenario::BenchSizes sizes{Bytes(64 << 20), Bytes(256 << 20), 4};
   const auto rows = bench(form, false, sizes), steps = bench(form, true, sizes);
   EXPECT_NEAR((seconds(rows[1].time) - seconds(rows[0].time)) * 1e6, (192 << 20) / 25100.0, 20);
-  // As messages the two directions share a link less evenly.
+  // As messages the two directions of a link share it less evenly.
   EXPECT_NEAR(seconds(steps[1].time) / seconds(rows[1].time), 1, 0.03);
   const Cluster box(boxes("h100-nvl-pairs-8", 1));
   const Choice chosen =
@@ -239,19 +248,20 @@ TEST(Lowering, TreesOverPcieRunAtWhatHostMemoryLetsThrough) {
   EXPECT_EQ(chosen.algorithm, Algorithm::tree);
 }
 
-// LL moves a flag for every four bytes, so PCIe 4 x8 (12.7 GB/s) lets 6.37 GB/s of payload pass; its threads
-// copy the own half at 9.7 GB/s a channel, over two channels: S/6.37 + S/2/19.5. The slope between 64 and 128
-// KiB, in which latency cancels: 65.5 kB x 0.183 ns = 12.0 us.
+// LL sends four bytes of flag with every four bytes, so PCIe 4 x8 (12.7 GB/s) carries 6.37 GB/s of payload.
+// Two GPUs send 2 x 1/2 S = S, and each copies its own half at 9.7 GB/s on each of two channels. The slope
+// between 64 and 128 KiB, in which latency cancels: 1 / 6.37 + 0.5 / 19.5 = 0.183 ns a byte, x 65.5 kB =
+// 12.0 us.
 TEST(Lowering, LowLatencyRingsOverPcieAreLimitedByTheWireNotByASharePerChannel) {
   const Form form{"ws-2x4090", 1, "", Algorithm::ring, Protocol::ll, 0};
   const auto rows = bench(form, false, {Bytes(64 << 10), Bytes(128 << 10), 2});
   EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 12.0, 0.3);
 }
 
-// Bus bandwidth of 1 GiB in a ring: two GPUs on one PCIe switch write to each other, so the wires decide;
-// four behind two switches of a socket go by its memory, 32.65 GB/s (30.3 and 35 published), eight over two
-// sockets 25.1 (22.2 and 28). Of the latter two an own copy of up to an eighth is left. NCCL takes the 4090s'
-// slower link.
+// Bus bandwidth of 1 GiB in a ring, GB/s. RTX PRO 6000: two GPUs on one PCIe switch write to each other, so
+// the wires decide. Four, behind two switches of one socket, go through host memory at 32.65 (the mean of the
+// published 30.3 and 35), eight over two sockets at 25.1 (22.2 and 28). The copy of their own part takes up
+// to 3 % more. The 4090s' PCIe 4 links (25.5) are slower than host memory, and decide.
 TEST(Lowering, RingsBeyondAPcieSwitchGoByHostMemory) {
   const auto bus = [](const char* node, std::uint32_t gpus) {
     scenario::Scenario scenario;
@@ -269,8 +279,8 @@ TEST(Lowering, RingsBeyondAPcieSwitchGoByHostMemory) {
   EXPECT_LT(bus("srv-8x4090-direct", 4), 25.5);
 }
 
-// NCCL's own microseconds of a step over PCIe (LL 1.0) behind the start of the GPU's generation (7.7): four
-// RTX PRO 6000 take six. Published, 512 B: 13.04.
+// Four RTX PRO 6000 on PCIe: LL's start on Blackwell, 7.7 us, and 2 (n - 1) = 6 steps of 1.0 us, NCCL's own
+// figure over PCIe. Published for 512 B: 13.04 us.
 TEST(Lowering, StepsOverPcieAreNcclsOwn) {
   const Cluster box(boxes("rtx-pro-6000-8gpu", 1));
   EXPECT_NEAR(microseconds(lowered(box, CollectiveKind::all_reduce, 4, 512).latency), 7.7 + 6 * 1.0, 1e-3);
@@ -292,9 +302,9 @@ TEST(Lowering, MoreBytesAreNotFasterOverPcie) {
   }
 }
 
-// Ten boxes with one H100 and one NDR NIC each, ring and Simple, 8 GiB: 48.8 GB/s of bus bandwidth
-// (nccl-tests on a university's cluster); the search's speed for it is 40. Four 4090 on PCIe 4, 256
-// MiB: 25.3.
+// Published bus bandwidth, GB/s: ten boxes with one H100 and one NDR NIC each, ring with Simple, 8 GiB, 48.8
+// (nccl-tests on a university's cluster), though NCCL's search gives such a ring 40; four 4090 on PCIe 4,
+// 256 MiB, 25.3.
 TEST(Lowering, RingsReachWhatTheirWiresCarry) {
   struct Case {
     const char* node;
@@ -318,8 +328,8 @@ TEST(Lowering, RingsReachWhatTheirWiresCarry) {
   }
 }
 
-// nccl-tests on eight H100 and p5 (aiconfigurator 095f58a; awsome-distributed-training 7217859f), NVLS
-// all-reduce.
+// Microseconds of nccl-tests, NVLS all-reduce, on eight H100 and on p5 (aiconfigurator 095f58a;
+// awsome-distributed-training 7217859f).
 TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {
   const std::map<std::int64_t, std::pair<double, double>> measured = {
       {2 << 20, {38.2, 43.5}},     {4 << 20, {50.5, 55.4}},      {8 << 20, {78.9, 84.3}},
@@ -333,16 +343,16 @@ TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {
   }
 }
 
-// Eight GPUs in one box and four in the next: the furthest leaf is seven hops from its head, as with eight
-// and eight.
+// Eight GPUs in one box and four in the next: the furthest leaf is seven hops from the head of its box, as
+// with two boxes of eight.
 TEST(Lowering, ATreeIsAsDeepAsItsLongestChain) {
   const Cluster two(boxes("hgx-h100", 2), forced(Algorithm::tree, Protocol::ll));
   EXPECT_EQ(lowered(two, CollectiveKind::all_reduce, 12, 8).latency,
             lowered(two, CollectiveKind::all_reduce, 16, 8).latency);
 }
 
-// Two accelerators that nobody knows, each alone on its node and cabled to a switch without a NIC: of its
-// threads, links and wires nothing is known, so nothing but the cables limits it: a byte of 50 GB/s each way.
+// Two accelerators of an unknown model, each alone on its node and cabled to a switch without a NIC. Nothing
+// is known of their threads and links, so only the cables limit them (50 GB/s each way), not a cap.
 TEST(Lowering, OfUnknownAcceleratorsOnlyTheCablesLimitTheRate) {
   topology::TopologyBuilder builder;
   const DeviceId hub = builder.device({.kind = DeviceKind::fabric_switch});
@@ -366,7 +376,8 @@ TEST(Lowering, OfUnknownAcceleratorsOnlyTheCablesLimitTheRate) {
     Activity activity;
     nccl.lower(CollectiveKind::all_reduce, Bytes(16 << 20), t.accelerators(), activity);
     EXPECT_EQ(activity.cap.value(), 0) << name_of(algorithm);
-    // RCCL's start of 17 us and two hops of 14; a ring is stretched by 0.4 of NCCL's 8.4 + 2 x 14.
+    // RCCL's start of 17 us and two hops of 14. The tuner stretches large Simple rings by 1.4: 0.4 of its own
+    // 8.4 + 2 x 14 us more.
     EXPECT_NEAR(microseconds(activity.latency), algorithm == Algorithm::tree ? 45 : 45 + 0.4 * 36.4, 0.1);
     const StepPlan plan = nccl.steps(CollectiveKind::all_reduce, Bytes(16 << 20), t.accelerators());
     EXPECT_FALSE(plan.messages.empty());

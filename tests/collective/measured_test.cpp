@@ -1,4 +1,5 @@
-// Predictions beside published tables of nccl-tests; no constant was read from them but for the last.
+// Predictions beside published tables of nccl-tests. No constant of the model was read from these tables,
+// except NVLSTree's share (kNvlsTreeShare).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,8 +11,10 @@ namespace topsim::collective::measured_test {
 
 using namespace fixtures;
 
-// broadcast_perf on 8 H800 (8 NVLinks, 164.8 GB/s; NCCL 2.18, -g 8), microseconds. The chunks of 512 KiB of
-// one alone would take 50 us a hop to the last of them.
+// broadcast_perf on 8 H800 (8 NVLinks, 164.8 GB/s; NCCL 2.18, -g 8), microseconds. nccl-tests queues its
+// broadcasts: a rank that has passed its part on begins the next, so the filling of the ring does not show. A
+// single one would take 50 us more for each hop but the first, while a chunk of 512 KiB on each of 16
+// channels passes it.
 TEST(Measured, BroadcastsInARowTakeWhatNcclTestsMeasured) {
   const Form form{"hgx-h800", 1, "", Algorithm::ring, Protocol::simple, 0.03, CollectiveKind::broadcast};
   const auto rows = bench(form, false, {Bytes(8 << 20), Bytes(256 << 20), 2});
@@ -21,8 +24,9 @@ TEST(Measured, BroadcastsInARowTakeWhatNcclTestsMeasured) {
     EXPECT_NEAR(microseconds(rows[i].time) / measured.at(i), 1, form.tolerance) << rows[i].size.value();
 }
 
-// 16 GiB on eight H200 (stas00/ml-engineering), GB/s of bus bandwidth: copies of the own part are apart by
-// then.
+// Bus bandwidth in GB/s of 16 GiB on eight H200 (stas00/ml-engineering). At this size the channels no longer
+// copy their rank's own part at the same time, so that its copy hardly delays the links (exposed_share,
+// ring_rates.cpp).
 TEST(Measured, LargeRingsReachTheirLinks) {
   for (const auto& [kind, busbw] :
        {std::pair(CollectiveKind::all_reduce, 367.0), std::pair(CollectiveKind::all_gather, 361.0),
@@ -34,16 +38,18 @@ TEST(Measured, LargeRingsReachTheirLinks) {
   }
 }
 
-// Two boxes of H100 (OCI) and of H200 (Nebius), InfiniBand, 8 GiB: 469.8 and 472.3 GB/s; what they gain from
-// 8 to 16 GiB set the share of NVLSTree.
+// Bus bandwidth of 8 GiB over InfiniBand: two boxes of H100 (OCI) 469.8 GB/s, two of H200 (Nebius) 472.3;
+// their mean is 471. NVLSTree's share of the NVLinks was read from what the same tables gain from 8 to
+// 16 GiB.
 TEST(Measured, NvlsTreesGainNothingFromChunksAbove64KiB) {
   const Form form{"hgx-h100", 2, "ib-ndr", Algorithm::nvls_tree, Protocol::simple, 0};
   const Bytes size(std::int64_t{8} << 30);
   EXPECT_NEAR(bench(form, false, {size, size, 2})[0].bus_bytes_per_second / 1e9, 471, 10);
 }
 
-// sendrecv_perf on 4 of 8 H100 (ring of four), GB/s: a pair has 8 of 32 channels up to 128 MiB, twice as many
-// beyond each doubling, until the links are the limit. Of each channel half of its threads send.
+// sendrecv_perf on 4 of 8 H100, each sending to the next; GB/s measured at 128, 256 and 512 MiB. A pair has
+// 32 / 4 = 8 of the 32 channels up to 16 MiB per channel, that is 128 MiB. Each doubling beyond that doubles
+// the channels, until the links are the limit. Half of a channel's threads send.
 TEST(Measured, NeighboursExchangeOverTheirShareOfTheChannels) {
   scenario::Scenario scenario;
   scenario.topology = boxes("hgx-h100", 1, "");

@@ -1,4 +1,5 @@
-// Boxes without switch and libraries that are not NCCL.
+// Boxes whose accelerators are linked directly, without a switch, and libraries other than NCCL: RCCL (AMD),
+// HCL (Intel), HCCL (Huawei) and network plugins of clouds.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,9 +9,10 @@
 namespace topsim::collective::meshes_test {
 
 using namespace fixtures;
-// NCCL's search finds no tree in eight boxes of MI250X; RCCL draws trees in the orders of its four rings of
-// 18 GB/s: 4 x 18 x 0.92 x 0.85 / 2 = 28 GB/s. 2 KiB more pass 20 hops (seven in a box and three levels, both
-// ways), each whole: 1.5 us.
+// NCCL's search finds no tree in eight boxes of MI250X. RCCL draws trees in the orders of its rings: four
+// channels of 18 GB/s, times the tuner's 0.92 x 0.85 / 2, give 28 GB/s. A tree has 2 x (7 hops in the box + 3
+// levels of boxes) = 20 hops, at each of which so small a piece waits as a whole: 20 x 2 KiB / 28 GB/s =
+// 1.5 us more.
 TEST(Meshes, TreesOfMi250xRunInTheOrdersOfItsRings) {
   scenario::Scenario scenario;
   scenario.topology = boxes("mi250x-4", 8);
@@ -23,9 +25,10 @@ TEST(Meshes, TreesOfMi250xRunInTheOrdersOfItsRings) {
   EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 1.5, 0.1);
 }
 
-// Eight MI355X, all linked with all: seven rings use each of the 56 links once, so 7 x 57 = 399 GB/s of ring.
-// Published, 8 GiB: all-reduce 36863 us, all-to-all 20839 us (Oracle, RCCL); two such boxes with eight 400
-// Gbit/s NICs each, all-reduce: 43674 us. NCCL's search leaves a third of the links idle.
+// Eight MI355X, each linked with every other: seven rings use each of the 56 links once, so each link carries
+// a seventh of 2 x 7/8 S, and all together reach 7 x 57 = 399 GB/s. NCCL's search leaves a third of the links
+// idle. Published, 8 GiB (Oracle, RCCL): all-reduce 36863 us, all-to-all 20839 us; two such boxes with eight
+// 400 Gbit/s NICs each, all-reduce: 43674 us.
 TEST(Meshes, MeshesWithoutSwitchUseAllTheirLinks) {
   const Cluster box(boxes("mi355x-8", 1), forced(Algorithm::ring));
   std::map<LinkId, double> shares;
@@ -46,8 +49,9 @@ TEST(Meshes, MeshesWithoutSwitchUseAllTheirLinks) {
   EXPECT_NEAR(us(2, CollectiveKind::all_reduce) / 43674, 1, 0.06);
 }
 
-// A Gaudi 2 has three ports of 100 Gbit/s out of its box, 24 a box: 24 x 12.26 = 294 GB/s (packets of 4096
-// bytes with 82 of headers), 0.985 of it in practice.
+// Each of eight Gaudi 2 has three ports of 100 Gbit/s out of its box, 24 a box. A port carries 12.5 GB/s x
+// 4096 / 4178 = 12.26 GB/s (packets of 4096 bytes with 82 of headers), 24 carry 294 GB/s, of which NICs reach
+// 0.985. Ring all-reduce of 16: 2 x 15/16 S, a 24th by each port.
 TEST(Meshes, GaudiUsesAllItsPortsBetweenBoxes) {
   const Cluster two(boxes("gaudi2-8", 2, "gaudi-100g"), forced(Algorithm::ring));
   const Activity activity = lowered(two, CollectiveKind::all_reduce, 16);
@@ -59,8 +63,9 @@ Choice chosen(const Cluster& cluster, CollectiveKind kind, std::int64_t bytes) {
   return cluster.nccl.choose(kind, Bytes(bytes), cluster.topology.accelerators());
 }
 
-// MSCCL's all-pairs (20 MB, in LL below half a MiB), gathers by send and receive (4 MiB), reductions in LL up
-// to 352,128 bytes of a rank.
+// Limits of one box of MI300X (rccl.hpp). All-reduce: MSCCL's all-pairs up to 20 MB, in LL below 512 KiB.
+// All-gather: by send and receive up to 4 MiB. Reduce-scatter: LL up to 352,128 bytes of each rank, 2.8 MB in
+// all.
 TEST(Meshes, RcclExchangesDirectlyInABoxOfEightUpToItsThresholds) {
   const Cluster box(boxes("mi300x-8", 1));
   const auto is = [&](CollectiveKind kind, std::int64_t bytes, Algorithm algorithm, Protocol protocol) {
@@ -77,8 +82,9 @@ TEST(Meshes, RcclExchangesDirectlyInABoxOfEightUpToItsThresholds) {
   is(CollectiveKind::reduce_scatter, 4 << 20, Algorithm::ring, Protocol::simple);
 }
 
-// Its protocol between boxes goes by size, its algorithm by its own ranking: trees up to some 32 MB over two
-// boxes and some 128 MB over more.
+// Between boxes RCCL takes the protocol by size (LL up to 1 MiB, LL128 up to 9.4 MB, over more than two boxes
+// 3.8 times that) and the algorithm by its own ranking: trees up to some 32 MB over two boxes and some 128 MB
+// over more.
 TEST(Meshes, RcclTakesTreesBetweenBoxesAndTheProtocolBySize) {
   for (const auto& [nodes, last_tree] : {std::pair(2U, 32), std::pair(4U, 128)}) {
     const Cluster cluster(boxes("mi300x-8", nodes, "roce-400g"));
@@ -90,9 +96,9 @@ TEST(Meshes, RcclTakesTreesBetweenBoxesAndTheProtocolBySize) {
   }
 }
 
-// What RCCL printed of itself on two boxes of MI350X: trees in LL128 at 32 MiB, a ring in LL128 at 64 and one
-// in Simple at 128 (ROCm/rocm-systems, pull request 9406, before it). In a box it gathers directly twice as
-// far as on gfx942.
+// What RCCL printed on two boxes of MI350X: trees in LL128 at 32 MiB, a ring in LL128 at 64 MiB and in Simple
+// at 128 MiB (ROCm/rocm-systems, pull request 9406, before the change). In one box it gathers directly up to
+// 8 MiB, twice as far as on gfx942.
 TEST(Meshes, RcclHasFiguresOfItsOwnForGfx950) {
   const Cluster one(boxes("mi355x-8", 1)), two(boxes("mi355x-8", 2, "roce-400g"));
   const auto is = [](const Choice& choice, Algorithm algorithm, Protocol protocol) {
@@ -107,9 +113,10 @@ TEST(Meshes, RcclHasFiguresOfItsOwnForGfx950) {
   is(chosen(one, CollectiveKind::all_gather, 8 << 20), Algorithm::direct, Protocol::simple);
 }
 
-// RCCL's own microseconds: 12 of a start, six hops of 0.8 in the box (three levels, both ways), two of 10.5
-// between boxes, where RoCE's switch takes up to 0.8 more than the InfiniBand of NCCL's figures. Published,
-// 16 B over two boxes of MI355X: 37.35. All-to-all in Simple starts after 17.
+// Two boxes, a tree with LL, RCCL's own figures: a start of 12 us, six hops of 0.8 in the box (three levels,
+// up and down) and two of 10.5 between boxes; RoCE's switch takes up to 0.8 us longer than the InfiniBand of
+// NCCL's figures. Published, 16 B over two boxes of MI355X: 37.35 us. An all-to-all in Simple starts after
+// 17 us.
 TEST(Meshes, RcclTakesItsOwnFiguresBetweenBoxesToo) {
   const Cluster one(boxes("mi355x-8", 1)), two(boxes("mi355x-8", 2, "roce-400g"));
   EXPECT_NEAR(microseconds(lowered(two, CollectiveKind::all_reduce, 16, 16).latency), 12 + 4.8 + 21 + 0.8,
@@ -117,9 +124,9 @@ TEST(Meshes, RcclTakesItsOwnFiguresBetweenBoxesToo) {
   EXPECT_NEAR(microseconds(lowered(one, CollectiveKind::all_to_all, 8, 8 << 20).latency), 17, 1e-3);
 }
 
-// LL128 fills the wires of gfx950 between boxes as far as its flags let it: 64 MiB in a ring over two boxes,
-// 30/16 of them over eight NICs of 0.985 x 48.6 GB/s and 120/128 of that, 350 us; before it 12, 28 hops of 2
-// (posting on AMD's hosts) and two of 9.5. Published: 439.
+// A ring in LL128 over two boxes of gfx950 fills the wires but for its flags (8 of 128 bytes). 64 MiB:
+// 2 x 15/16 S = 30/16 S over eight NICs of 0.985 x 48.6 GB/s x 120/128 take 350 us. Before that a start of
+// 12 us, 28 hops of 2 (posting on AMD's hosts) and two of 9.5, 88 us with the switch. Published: 439 us.
 TEST(Meshes, RingsInLL128FillTheWiresOfAmdsBoxes) {
   const Cluster two(boxes("mi355x-8", 2, "roce-400g"));
   const Activity activity = lowered(two, CollectiveKind::all_reduce, 16, 64 << 20);
@@ -127,24 +134,24 @@ TEST(Meshes, RingsInLL128FillTheWiresOfAmdsBoxes) {
   EXPECT_NEAR(microseconds(activity.latency), 12 + 28 * 2 + 2 * 9.5 + 0.8, 0.8);
 }
 
-// Sums are scattered and parts gathered over every link at once: 2/8 of the bytes on each of 56. A start (17
-// us) and two steps (2.1), then 2/8 S at 57 GB/s: 16 MiB take 74 us of links and 21 before.
+// Direct all-reduce: reduce-scatter and gather, each S/8 over every one of the 56 links. A start (17 us) and
+// two steps (2.1 us), 21 us; then 16 MiB take 2/8 S / 57 GB/s = 74 us on the links.
 TEST(Meshes, ADirectAllReduceTakesTwoStepsAndLoadsEveryLinkAlike) {
   const Cluster box(boxes("mi355x-8", 1));
   const Activity activity = lowered(box, CollectiveKind::all_reduce, 8, 16 << 20);
   EXPECT_EQ(activity.usage.size(), 56U);
   for (const topology::LinkShare& use : activity.usage) EXPECT_NEAR(use.share, 2.0 / 8, 1e-9);
   EXPECT_NEAR(microseconds(activity.latency), 17 + 2 * 2.1, 1e-3);
-  // HCL and HCCL do so whatever the size.
+  // HCL and HCCL exchange directly at any size.
   for (const char* node : {"gaudi2-8", "ascend-910b-8"})
     EXPECT_EQ(chosen(Cluster(boxes(node, 1)), CollectiveKind::all_gather, 1 << 30).algorithm,
               Algorithm::direct)
         << node;
 }
 
-// Of small and middle sizes more boxes take longer (but where RCCL's ranking falls from trees to a ring and
-// back, around 512 KiB over two). Not of large ones: over the NIC an accelerator has an eighth ring beside
-// the seven of its links, 8 x 47.7 GB/s against 7 x 47.7.
+// More boxes take longer at small and middle sizes, except around 512 KiB over two boxes, where RCCL's
+// ranking goes from trees to a ring and back. Large sizes are left out: over its NIC an accelerator has an
+// eighth ring beside the seven of its links, 8 x 47.7 GB/s against 7 x 47.7.
 TEST(Meshes, OneBoxIsFasterThanSeveral) {
   const scenario::BenchSizes sizes{Bytes(1 << 10), Bytes(1 << 20), 32};
   const auto bench_of = [&](std::uint32_t nodes) {
@@ -159,7 +166,8 @@ TEST(Meshes, OneBoxIsFasterThanSeveral) {
   }
 }
 
-// Four of Frontier's NICs a node hang on a die each, and a ring leaves by each of them.
+// A node of Frontier has four NICs, each on a die of its own. A ring leaves by each of them: all-gather over
+// 16 dies, 15/16 S by four NICs.
 TEST(Meshes, RingsOfMi250xLeaveByAllNics) {
   topology::TopologySpec spec = boxes("mi250x-4", 2);
   spec.fabric = {};
@@ -168,9 +176,10 @@ TEST(Meshes, RingsOfMi250xLeaveByAllNics) {
   expect_each(on_fabric(two, lowered(two, CollectiveKind::all_gather, 16)).nics, 8, 15.0 / 16 / 4);
 }
 
-// AWS' plugin makes one port of the four adapters behind a PCIe switch, so NCCL sees eight of 400 Gbit/s and
-// takes what it takes over eight NDR NICs; the bytes leave by all 32. It also says 75 us, on P4d too, whose
-// adapters stay single and may deliver out of order, so that NCCL has Simple alone there.
+// P5 has four EFA adapters behind each PCIe switch, which AWS's plugin presents as one port. So NCCL sees
+// eight NICs of 400 Gbit/s and chooses as with eight NDR NICs, and the bytes leave by all 32: with NVLSTree 8
+// heads x 1/8 S. The plugin also reports 75 us to NCCL, on P4d too. P4d's adapters stay single and may
+// deliver out of order, so NCCL has only Simple there.
 TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
   const Cluster two(boxes("p5", 2, "efa-100g"));
   const Choice large = chosen(two, CollectiveKind::all_reduce, std::int64_t{1} << 30);
@@ -180,12 +189,14 @@ TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
     const Form form{node, 2, link, Algorithm::direct, Protocol::simple, 0};
     return microseconds(bench(form, false, {Bytes(8), Bytes(8), 2})[0].time);
   };
-  // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training); a tree's two hops over the network.
+  // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training). Most of it are the two hops of a
+  // tree over the network.
   EXPECT_NEAR(small_us("p4d", "efa-100g"), 164, 0.15 * 164);
   EXPECT_NEAR(small_us("p5", "efa-100g"), 69, 0.35 * 69);
 }
 
-// AWS' plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de): in a box, too.
+// AWS's plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de), also for groups
+// inside a box.
 TEST(Meshes, PluginsOfP4dAndA3MegaLeaveNcclSimpleAlone) {
   for (const char* node : {"p4d", "p4de"}) {
     const Cluster two(boxes(node, 2, "efa-100g"));
@@ -198,7 +209,7 @@ TEST(Meshes, PluginsOfP4dAndA3MegaLeaveNcclSimpleAlone) {
                   Protocol::simple)
             << node << ' ' << gpus << ' ' << bytes;
   }
-  // Google sets it for A3 Mega, and rings and trees beside it.
+  // Google's profile for A3 Mega sets Simple too, and rings and trees as the only algorithms.
   const Cluster mega(boxes("gcp-a3-megagpu-8g", 2, "tcpxo-200g"));
   for (const std::int64_t bytes : {8, 16 << 20, 1 << 30}) {
     const Choice choice = chosen(mega, CollectiveKind::all_reduce, bytes);

@@ -1,4 +1,4 @@
-// Messages between accelerators, alone and all-to-all, and the NICs that they and small groups leave by.
+// Point-to-point messages and all-to-all, and the NICs by which they and small groups leave a box.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,10 +11,9 @@ namespace topsim::collective::messages_test {
 using namespace fixtures;
 using topology::DeviceKind;
 
-// Two boxes of eight on rails: every GPU has a sixteenth for each of the eight GPUs over there, so eight
-// sixteenths leave each NIC. With PXN seven of a GPU's eight go over NVLink to the GPU on the receiver's rail
-// (with seven for its own box: 14/16) and no byte changes its rail; without, only those of its own box (7/16)
-// take NVLink, and of eight sixteenths out of a NIC seven cross to another rail.
+// All-to-all over two boxes of eight on rails: each of 16 GPUs has S/16 for every other, so 8/16 S leave by
+// its NIC. With PXN the data for seven of the eight GPUs over there first goes over NVLink to the GPU on the
+// receiver's rail: with the 7/16 for its own box 14/16 on NVLink, and no byte changes rail in the fabric.
 TEST(Messages, PxnTakesAllToAllToTheRailOfItsReceiverOverNvlink) {
   const Cluster two(boxes("hgx-h100", 2));
   const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
@@ -27,6 +26,8 @@ TEST(Messages, PxnTakesAllToAllToTheRailOfItsReceiverOverNvlink) {
   EXPECT_EQ(fabric.between_switches, 0);
 }
 
+// Without PXN only the 7/16 for a GPU's own box take NVLink. Of the 8/16 that leave by its NIC 7/16 change to
+// another rail.
 TEST(Messages, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric) {
   Overrides overrides;
   overrides.pxn = false;
@@ -36,10 +37,10 @@ TEST(Messages, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric)
   expect_each(sums, 16, 7.0 / 16);
   const OnFabric fabric = on_fabric(two, activity);
   expect_each(fabric.nics, 16, 0.5);
-  EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // up to a spine and down again
+  EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // 16 GPUs, up to a spine and down again
 }
 
-// So many around a switch with links of 12.5 GB/s.
+// So many accelerators around one switch, each with a link of 12.5 GB/s.
 scenario::Scenario star(int gpus, int capability) {
   scenario::Scenario scenario;
   topology::TopologySpec& spec = scenario.topology;
@@ -70,8 +71,9 @@ double seconds_of_a_gigabyte(const scenario::Scenario& scenario, CollectiveKind 
   return seconds(scenario::bench(scenario, topology::test::catalogue(), kind, {size, size, 2})[0].time);
 }
 
-// A rank's own part is copied within its memory, beside what the links carry: n GPUs send (n - 1)/n of 1 GB
-// each in 40, 60 and 70 ms, NVIDIA's (two channels copy at 50 GB/s) as others'.
+// A rank's own part is copied within its memory while the links carry the rest, so n GPUs send (n - 1)/n of
+// 1 GB at 12.5 GB/s: 40, 60 and 70 ms. The same for NVIDIA's, whose two channels copy at 2 x 18 GB/s, and for
+// others.
 TEST(Messages, OnSlowLinksAnAllToAllTakesItsLinksTimeAlone) {
   for (const int capability : {0, 80})
     for (const int gpus : {2, 4, 8})
@@ -81,8 +83,8 @@ TEST(Messages, OnSlowLinksAnAllToAllTakesItsLinksTimeAlone) {
           << capability << ' ' << gpus;
 }
 
-// Rings of devices of which nothing is known but their links run at these, not at the 12 GB/s that NCCL's
-// search tries: 2 (n - 1)/n and (n - 1)/n of 1 GB at 12.5 GB/s.
+// Rings of devices of which only the links are known run at the links' 12.5 GB/s, not at the 12 GB/s that
+// NCCL's search tries: all-reduce 2 (n - 1)/n of 1 GB, all-gather (n - 1)/n.
 TEST(Messages, RingsOfUnknownDevicesTakeTheirLinksTimeAlone) {
   for (const int gpus : {2, 4, 8}) {
     const double part = (gpus - 1.0) / gpus / 12.5;
@@ -91,10 +93,10 @@ TEST(Messages, RingsOfUnknownDevicesTakeTheirLinksTimeAlone) {
   }
 }
 
-// A kernel starts once, and up to eight peers a channel are served side by side. Of 1 MiB 32 ranks send 24/32
-// out of their box: 786 kB at 48 GB/s = 16 us behind one start (7.4 us) and one crossing (14 us), in both
-// forms. A start and a crossing for every eight peers would be 3 x 21 us more. At 1 GiB nobody idles at the
-// end.
+// Both forms agree because the kernel starts once and each channel serves up to eight peers side by side.
+// 1 MiB on 32 ranks: 24/32 of it leave the box, 786 kB at 48 GB/s = 16 us, behind one start (13.3 us), one
+// crossing (14 us) and the posting of messages. A start and a crossing for every eight peers would be
+// 3 x 27 us more. At 1 GiB no NIC may idle at the end.
 TEST(Messages, AllToAllPaysItsStartOnceWhateverTheNumberOfPeers) {
   for (const std::uint32_t boxes : {2U, 4U, 8U}) {
     const Form form{
@@ -107,8 +109,9 @@ TEST(Messages, AllToAllPaysItsStartOnceWhateverTheNumberOfPeers) {
   }
 }
 
-// Each of a GPU's messages to other boxes is posted by the host, 1 us (NCCL's own figure): 8 of two boxes, 56
-// of eight. Where a message takes the NIC longer than its posting, 4 MB at 49 GB/s, that does not count.
+// The host posts each message to another box in 1 us (NCCL's figure): a GPU has 8 of them over two boxes and
+// 56 over eight. This does not show where the NIC needs longer for a message: at 1 GiB 17 MB or more at
+// 49 GB/s.
 TEST(Messages, AllToAllPostsAMessageForEveryGpuOfOtherBoxes) {
   const auto us = [](std::uint32_t boxes, std::int64_t bytes) {
     const Form form{
@@ -116,17 +119,19 @@ TEST(Messages, AllToAllPostsAMessageForEveryGpuOfOtherBoxes) {
     return microseconds(bench(form, false, {Bytes(bytes), Bytes(bytes), 2})[0].time);
   };
   EXPECT_NEAR(us(8, 1 << 10) - us(2, 1 << 10), 56 - 8, 1);
-  // 1 GiB of 16 and of 64 ranks: 8/16 and 56/64 of it leave, at 0.985 of the cables (perftest).
+  // Of 1 GiB 8/16 leave the box with 16 ranks and 56/64 with 64, at 0.985 of the cables' 49.6 GB/s
+  // (perftest).
   const double all = (1 << 30) / (0.985 * 49.6e3);
   EXPECT_NEAR((us(8, 1 << 30) - us(2, 1 << 30)) / (all * (56.0 / 64 - 8.0 / 16)), 1, 0.01);
 }
 
-// No ring is found over eight GPUs on two sockets, and NCCL says 0.1 GB/s; messages do not take it. Two GPUs
-// share a PCIe switch, whose link from its socket carries six eighths of 256 MiB for each of them: two of
-// those come from the other switch of the socket, in packets of 64 bytes that take 1.2766 times as much, four
-// from the other socket through memory. 2 (2 x 1.2766 + 4) / 8 x 268.4 MB = 439.8 MB at 55.07 GB/s (what
-// copies reach over PCIe 5 x16) would be 7985 us; by host memory, 25.1 GB/s a GPU over two sockets, 7/8 x
-// 268.4 MB are 9358, behind a start of 16.2. nccl-tests, RTX PRO 6000 Server Edition: 12.8 ms.
+// RTX PRO 6000 Server Edition, eight GPUs on two sockets. NCCL finds no ring and reports 0.1 GB/s; messages
+// do not depend on it. Of the S = 268.4 MB of each GPU, two limits:
+//   - The link from a socket to a PCIe switch with two GPUs: each GPU receives 2/8 S from the socket's other
+//     switch, in packets of 64 bytes that take 1.2766 times as much, and 4/8 S from the other socket through
+//     memory. 2 x (2 x 1.2766 + 4) / 8 x S = 439.8 MB at 55.07 GB/s (copies over PCIe 5 x16) = 7985 us.
+//   - Host memory, the slower: 7/8 S at 25.1 GB/s a GPU over two sockets = 9358 us, after a start of 16.2.
+// nccl-tests measured 12.8 ms.
 TEST(Messages, AllToAllOverPcieRunsAtTheRateOfTheLinksAndOfHostMemory) {
   const Form form{"rtx-pro-6000-8gpu",       1, "", Algorithm::direct, Protocol::simple, 0,
                   CollectiveKind::all_to_all};
@@ -135,7 +140,7 @@ TEST(Messages, AllToAllOverPcieRunsAtTheRateOfTheLinksAndOfHostMemory) {
 }
 
 TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
-  // A p5 has 32 adapters for 8 accelerators, four behind each PCIe switch: a quarter of the bytes each.
+  // A p5 has 32 adapters for 8 accelerators, four behind each PCIe switch: a quarter of the bytes by each.
   const Cluster cluster(boxes("p5", 2, "efa-100g"));
   const auto gpus = cluster.topology.accelerators();
   Activity activity;
@@ -152,7 +157,8 @@ TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
 }
 
 TEST(Messages, AllToAllUsesEveryNicOfABoxAlike) {
-  // 16 ranks on two boxes: each of 8 GPUs sends 8/16 of its buffer to the other box, 4 bytes over 32 NICs.
+  // 16 ranks on two boxes: each of 8 GPUs sends 8/16 of its buffer to the other box, 4 S out of a box by 32
+  // NICs.
   const Cluster cluster(boxes("p5", 2, "efa-100g"));
   expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)).nics, 64, 4.0 / 32);
 }
@@ -171,14 +177,15 @@ TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
   expect_each(used, 8, 3.0 / 4);  // (n - 1)/n bytes a rank
 }
 
-// Four a box: a ring of sixteen passes 2 x 15/16 of every byte on, a quarter by each.
+// Four Omni-Path ports a box: a ring of 16 ranks sends 2 x 15/16 S out of each box, a quarter by each port.
 TEST(Messages, OmniPathPortsAreNics) {
   const Cluster cluster(boxes("hgx-a100-omni-path", 2, "omni-path-100"), forced(Algorithm::ring));
   expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)).nics, 8,
               2 * 15.0 / 16 / 4);
 }
 
-// LL as far as 16 KiB a pair, of eight ranks 128 KiB of all. Half of what LL sends are flags.
+// In a box NCCL sends up to 16 KiB per pair with LL, for eight ranks a buffer of 128 KiB. Half of LL's bytes
+// are flags, so 7/8 S are twice that on the wire.
 TEST(Messages, SmallOnesInABoxTravelWithAFlagForEveryFourBytes) {
   const Cluster box(boxes("hgx-h100", 1));
   const auto sent = [&](std::int64_t bytes) {
@@ -188,7 +195,8 @@ TEST(Messages, SmallOnesInABoxTravelWithAFlagForEveryFourBytes) {
   EXPECT_NEAR(sent(256 << 10), 7.0 / 8, 1e-9);
 }
 
-// 31/32 of a byte leave each rank, however far each step goes.
+// PAT gathers over 32 boxes of one GPU: 31/32 S leave each rank, by four NICs, whatever the distances of its
+// steps.
 TEST(Messages, PatLeavesByEveryNic) {
   const Cluster cluster(boxes("p5", 32, "efa-100g"), forced(Algorithm::pat));
   std::vector<DeviceId> group;
@@ -199,8 +207,9 @@ TEST(Messages, PatLeavesByEveryNic) {
   expect_each(on_fabric(cluster, activity).nics, 32 * 4, 31.0 / 32 / 4);
 }
 
-// Four channels serve 32 peers at a time, so that of 63 messages 31 wait for an earlier one; the host posts
-// on meanwhile. The last is posted 62 us after the first, 1 us each (NCCL's own figure), in both forms.
+// Four channels serve 32 peers at a time, so that of 63 messages 31 wait for an earlier one to end. The host
+// goes on posting meanwhile, 1 us each (NCCL's figure): the last is posted 62 us after the first, in both
+// forms.
 TEST(Messages, WhoWaitsForAnEarlierMessageWasPostedMeanwhile) {
   const Form form{"h100x1", 64, "ib-ndr", Algorithm::direct, Protocol::simple, 0, CollectiveKind::all_to_all};
   const scenario::BenchSizes size{Bytes(64 << 10), Bytes(64 << 10), 2};
@@ -209,8 +218,8 @@ TEST(Messages, WhoWaitsForAnEarlierMessageWasPostedMeanwhile) {
   EXPECT_NEAR(steps, whole, 1);
 }
 
-// Posting is a fixed cost of messages, not of the fabric: 1 us for each but the first. Of eight boxes of
-// eight every GPU has 56 to post, of a box of eight and one of four those of the four have eight.
+// Posting is a cost of messages, not of the fabric: 1 us for each but the first. Over eight boxes of eight
+// every GPU posts 56. Over a box of eight and one of four the GPUs of the four post most, eight.
 TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
   TimeOptions without;
   without.step_costs = false;
@@ -225,9 +234,9 @@ TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
   }
 }
 
-// NCCL 2.30 sends with LL what is at most 16 KiB for each channel that the bytes are worth, one for each 64
-// KiB over NVLink: so 16 KiB a pair, whatever the number of ranks. A100's figures are 2.27's, which took all
-// channels of a pair: of 24, that is 32, two GPUs have 16, 256 KiB.
+// NCCL 2.30 counts one channel for each 64 KiB of a message over NVLink and uses LL up to 16 KiB per channel:
+// 16 KiB per pair, whatever the number of ranks. The figures for A100 are of NCCL 2.27, which counted all
+// channels of a pair: of 24, rounded to 32, two GPUs have 16, so 256 KiB.
 TEST(Messages, GoWithLLAsFarAsNcclSendsThemSo) {
   const auto protocol = [](const char* node, std::size_t gpus, CollectiveKind kind, std::int64_t bytes) {
     const Cluster box(boxes(node, 1));
@@ -246,8 +255,9 @@ TEST(Messages, GoWithLLAsFarAsNcclSendsThemSo) {
   EXPECT_EQ(protocol("hgx-a100", 2, CollectiveKind::send_recv, 512 << 10), Protocol::simple);
 }
 
-// The last GPU of a box sends to the first of the next: its byte changes to rail 0 over NVLink, or, without
-// PXN, up to a spine and down again. Two boxes, two such bytes.
+// Each GPU sends S to the next. The last one of a box sends to the first one of the next box, on another
+// rail: with PXN the bytes change rail over NVLink, without in the fabric, up to a spine and down. Two boxes:
+// 2 x 2 S.
 TEST(Messages, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
   for (const bool pxn : {true, false}) {
     Overrides overrides;
@@ -258,8 +268,8 @@ TEST(Messages, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
   }
 }
 
-// As in a run: where flows hashed onto 4:1 uplinks meet, RoCE's ports lose a part of their capacity; on rails
-// of their own nobody meets.
+// bench lowers the capacity of ports as a run does. On 4:1 oversubscribed uplinks flows are hashed onto the
+// same ports, which lose part of their capacity with RoCE; on rails of their own no flows meet.
 TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
   const auto us = [](const char* kind, double oversubscription, scenario::ContentionForm form) {
     scenario::Scenario scenario;
@@ -279,9 +289,9 @@ TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
   EXPECT_EQ(us("rail", 1, ContentionForm::calibrated), us("rail", 1, ContentionForm::ideal));
 }
 
-// NCCL gives every channel its own connection to a peer (transport/net.cc), and ECMP hashes connections: what
-// all messages of the chunked form put on each cable of the fabric, whoever meets there, is what the
-// pipelined form puts there. Of 32 channels several go through the same GPUs and NICs.
+// NCCL gives every channel its own connection to a peer (transport/net.cc), and ECMP hashes connections. So
+// both forms must put the same bytes on every cable of the fabric, also where connections meet: several of 32
+// channels go through the same GPUs and NICs.
 TEST(Messages, ChannelsAreHashedOneByOneInBothForms) {
   for (const auto& [node, count, kind, algorithm] :
        {std::tuple{"dgx-a100", 2U, CollectiveKind::all_gather, Algorithm::ring},

@@ -1,4 +1,4 @@
-// What NCCL would read of a box of the catalogue.
+// How NCCL would see the NICs of nodes in the catalogue, and the paths to them.
 #include <gtest/gtest.h>
 
 #include <span>
@@ -16,10 +16,12 @@ System system_of(const char* node) {
   return {t, std::span(&first, 1), t.accelerators().subspan(0, t.accelerators().size() / 2), true, true};
 }
 
-// A port is as fast as its cable, once; what joins it to the accelerator on whose die it sits is no second
-// cable, and no PCIe slot that would cost a quarter.
+// A network port on the accelerator's die has the rate of its cable. The link between the two on the die is
+// not a second cable, which would double the rate, and no PCIe slot, of which NCCL counts only three
+// quarters.
 TEST(System, APortOnAnAcceleratorsDieHasTheRateOfItsCable) {
-  // Gaudi 2 and 3: 24 ports of 100 and 200 Gbit/s; MI250X and Ascend 910B: 200 Gbit/s Slingshot and RoCE.
+  // GB/s: Gaudi 2 and 3 have 24 ports of 100 and 200 Gbit/s, MI250X Slingshot and Ascend 910B RoCE of
+  // 200 Gbit/s.
   for (const auto& [node, ports, rate] :
        {std::tuple("gaudi2-8", 24, 12.5F), std::tuple("gaudi3-8", 24, 25.F), std::tuple("mi250x-4", 4, 25.F),
         std::tuple("ascend-910b-8", 8, 25.F)}) {
@@ -33,7 +35,7 @@ TEST(System, APortOnAnAcceleratorsDieHasTheRateOfItsCable) {
   }
 }
 
-// Beyond PCIe it is what it was: NCCL takes Gen4 x16 to carry 24 GB/s.
+// A NIC behind PCIe has its 25 GB/s (HDR), but its path only the 24 GB/s that NCCL assumes for Gen4 x16.
 TEST(System, APortBehindPcieIsReachedAtTheSlotsRate) {
   const System system = system_of("dgx-a100");
   EXPECT_EQ(system.net(0).bandwidth, 25);

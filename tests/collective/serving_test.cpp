@@ -1,4 +1,5 @@
-// All-reduces of serving engines: when a box takes their kernels, and what these take.
+// All-reduces that serving engines do themselves (vLLM's kernels): when they take NCCL's place, and how long
+// they take. In one shot every GPU reads all buffers; in two it sums its n-th, then gathers the others'.
 #include <gtest/gtest.h>
 
 #include "tests/collective/lowering_fixtures.hpp"
@@ -18,8 +19,8 @@ Algorithm chosen(const Cluster& cluster, std::size_t gpus, std::int64_t bytes) {
       .algorithm;
 }
 
-// csrc/custom_all_reduce.cuh: one shot for two GPUs, below 512 KiB for four, below 256 KiB for eight; two
-// below 8 MiB.
+// vLLM, csrc/custom_all_reduce.cuh: one shot for two GPUs, for four below 512 KiB, for eight below 256 KiB,
+// else two shots. From 8 MiB on NCCL.
 TEST(Serving, AsManyShotsAsVllmTakes) {
   const Cluster box(boxes("dgx-a100", 1), served());
   EXPECT_EQ(chosen(box, 2, (8 << 20) - 16), Algorithm::one_shot);
@@ -42,8 +43,10 @@ TEST(Serving, OtherwiseNcclDoesIt) {
   EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-1-v100", 1), served()), 8));         // no switch: not all see all
 }
 
-// LL's start and a step each shot on H100, 4.6 + 0.8 us; one shot reads seven buffers, two shots 2 x 7/8 of
-// one, at 0.7 of the tuner's 18 x 20.6 GB/s of NVLink. 64 KiB: 5.4 + 1.77 us; 1 MiB: 6.2 + 7.07.
+// On H100 a start takes 4.6 us and each shot 0.8 us, LL's costs. Of S bytes a GPU reads 7 S in one shot and
+// 2 x 7/8 S = 1.75 S in two, at 0.7 of the tuner's NVLink rate of 18 x 20.6 GB/s:
+//   64 KiB, one shot: 4.6 + 0.8 us, then 7 S / rate = 1.77 us
+//   1 MiB, two shots: 4.6 + 2 x 0.8 us, then 1.75 S / rate = 7.07 us
 TEST(Serving, AShotIsAStepAndWhatItReads) {
   const Cluster box(boxes("dgx-h100", 1), served());
   const auto us = [&](std::int64_t bytes) {
@@ -55,7 +58,8 @@ TEST(Serving, AShotIsAStepAndWhatItReads) {
   EXPECT_NEAR(us(1 << 20), 6.2 + 1.75 * (1 << 20) / rate, 0.01);
 }
 
-// Eight buffers of which everybody reads seven: seven bytes into each GPU for each of the buffer.
+// Bytes into each GPU per byte of the buffer: one shot reads the buffers of seven others, two shots read 7/8
+// of a buffer twice.
 TEST(Serving, OneShotBringsAllToEveryone) {
   const Cluster box(boxes("dgx-a100", 1), served());
   const Activity one = lowered(box, CollectiveKind::all_reduce, 8, 64 << 10);

@@ -1,4 +1,6 @@
-// NCCL over TCP: what the hosts' threads copy bounds every collective, whatever the cables carry.
+// NCCL over TCP: threads of the hosts copy every byte, and their rate bounds every collective, whatever the
+// cables carry. One thread receives 5.25 GB/s and sends 11.125 GB/s (42 and 89 Gbit/s, sources in
+// sockets.hpp).
 #include "sim/collective/sockets.hpp"
 
 #include <gtest/gtest.h>
@@ -12,13 +14,14 @@ using namespace fixtures;
 constexpr DeviceId kA(0), kB(1), kC(2);
 
 TEST(Sockets, OneThreadOfAnAcceleratorCopiesWhatItSendsAndReceives) {
-  // B receives all of it, 1 / 5.25 s a GB, and sends half on, 0.5 / 11.125: the busiest of the three.
+  // A sends all bytes to B, which sends half of them on to C. The busiest thread is B's: it receives 1 GB in
+  // 1 / 5.25 s and sends 0.5 GB in 0.5 / 11.125 s.
   EXPECT_NEAR(socket_cap({{kA, kB, 1, 1}, {kB, kC, 0.5, 1}}, 0) / 1e9, 1 / (1 / 5.25 + 0.5 / 11.125), 1e-9);
   EXPECT_EQ(socket_cap({}, 0), 0);
 }
 
 TEST(Sockets, HelpersCopyForOneConnectionEach) {
-  // Two threads for each of two connections that share one byte: 4 x 5.25 GB/s.
+  // The byte is shared by two connections with two threads each: 4 x 5.25 GB/s = 21 GB/s.
   EXPECT_NEAR(socket_cap({{kA, kB, 1, 2}}, 2) / 1e9, 21, 1e-9);
 }
 
@@ -28,10 +31,10 @@ TEST(Sockets, AreNcclsWayOverTcpAlone) {
   EXPECT_FALSE(over_tcp(Cluster(boxes("hgx-h100", 1)).topology));
 }
 
-// Polaris: two NICs, so rings enter by one accelerator of a node and leave by another. Each of two rings has
-// half of the bytes, twice 7/8 of them over an edge: an accelerator receives 7/8 GB of 1 GB, 5.25 / 0.875 = 6
-// GB/s, that is 10.5 of bus bandwidth. Its owners measured 9.5 and 8.4 (NCCL 2.18), in no constant, where the
-// cables carry 47.
+// Polaris, two nodes of four A100 and two NICs, all-reduce of S. A node's two rings enter and leave by
+// different accelerators. Each ring carries S/2, of which 2 x 7/8 pass every edge, so one accelerator's
+// thread receives 7/8 S: at most 5.25 / 0.875 = 6 GB/s, that is 2 x 7/8 x 6 = 10.5 GB/s of bus bandwidth. Its
+// owners measured 9.5 and 8.4 (NCCL 2.18; in no constant), where the cables carry 47.
 TEST(Sockets, BoundARingByWhatOneThreadReceives) {
   const Cluster polaris(boxes("polaris-a100", 2, "eth-200g"), forced(Algorithm::ring));
   const Activity activity = lowered(polaris, CollectiveKind::all_reduce, 8, std::int64_t{1} << 30);
@@ -41,7 +44,7 @@ TEST(Sockets, BoundARingByWhatOneThreadReceives) {
   EXPECT_FALSE(lowered(roce, CollectiveKind::all_reduce, 8, std::int64_t{1} << 30).host_copies);
 }
 
-// Four trays of one NVLink domain: no byte of theirs meets a socket.
+// Four trays of one NVLink domain exchange all bytes over NVLink, none over a socket.
 TEST(Sockets, LeaveTraysOfOneDomainAlone) {
   const Cluster trays(boxes("gb200-nvl72", 4, "eth-200g"));
   const Activity activity = lowered(trays, CollectiveKind::all_gather, 16, std::int64_t{1} << 30);
@@ -62,7 +65,8 @@ TEST(Sockets, NeedHostMemorySoThatNcclHasNoLL128BetweenNodes) {
             Protocol::ll128);
 }
 
-// One message: the receiver's thread, 5.25 GB/s, or with two helpers a connection twice that.
+// A single message is bound by the thread that receives it, 5.25 GB/s; two helper threads per connection
+// double that.
 TEST(Sockets, BoundMessagesOfAPipeline) {
   for (const int threads : {0, 2}) {
     Overrides overrides;

@@ -1,4 +1,4 @@
-// Collectives on a torus of accelerators, link by link with a pencil.
+// Collectives on a torus of accelerators: the load of every link, derived by hand. S is the buffer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,18 +36,18 @@ Lowered lowered(const topology::Topology& t, CollectiveKind kind, std::span<cons
 }
 
 TEST(Torus, AGatherLoadsEveryLinkOfACubeAlike) {
-  // 64 chips with six links each take in 63/64 of the buffer: 63/64/6 on each of the 384.
+  // 64 chips with six links each receive 63/64 S: 63/64/6 S on each of the 384 links.
   const topology::Topology t = torus({4, 4, 4});
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
   ASSERT_EQ(gather.links.size(), 1U);
   EXPECT_NEAR(gather.links.begin()->first, 63.0 / 64 / 6, 1e-12);
   EXPECT_EQ(gather.links.begin()->second, 384);
-  // Half a ring of four along each of three axes, 1 us a hop; sums go the same way first.
+  // Two hops (half a ring of four) along each of three axes at 1 us; an all-reduce goes that way twice.
   EXPECT_EQ(gather.activity.latency, from_microseconds(6));
   EXPECT_EQ(lowered(t, CollectiveKind::all_reduce, t.accelerators()).activity.latency, from_microseconds(12));
 }
 
-// A root with six links sends all of the buffer through them: 1/6 on each.
+// A root with six links sends S through them: 1/6 on each.
 TEST(Torus, OneRootsLinksCarryAllThatItSends) {
   const topology::Topology t = torus({4, 4, 4});
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce})
@@ -55,7 +55,7 @@ TEST(Torus, OneRootsLinksCarryAllThatItSends) {
 }
 
 TEST(Torus, EveryChipTakesInWhatItLacks) {
-  // Whatever the shape: (n - 1)/n of the buffer into each of n chips, n - 1 in all.
+  // Whatever the shape, each of n chips receives (n - 1)/n S: n - 1 in all.
   for (const std::vector<int>& dims : {std::vector<int>{2, 4, 8}, {4, 8, 1}, {2, 2, 1}, {4, 4, 12}}) {
     const topology::Topology t = torus(dims);
     const auto n = static_cast<double>(t.accelerators().size());
@@ -66,8 +66,13 @@ TEST(Torus, EveryChipTakesInWhatItLacks) {
   }
 }
 
-// Of three axes each part begins along another one; which comes next is not the order they are listed in. The
-// longest first: 38.5, 37.5 and 37 of 64 x 3 parts on the links of 8, 4 and 2.
+// The buffer is gathered in three parts, each beginning along another axis and going on with the next, from
+// the longest axis to the shortest, whatever the order of `dimensions`. In shares of S / (64 x 3), a link
+// carries what chips hold before this axis, times half the ring (the axis of 2 is no ring, its link carries
+// all):
+//   axis of 8: (1 + 2 + 4 x 2) x 7/2 = 38.5
+//   axis of 4: (1 + 8 + 2 x 8) x 3/2 = 37.5
+//   axis of 2: 1 + 4 + 8 x 4 = 37
 TEST(Torus, TheOrderOfDimensionsSaysNothing) {
   std::vector<int> dims{2, 4, 8};
   do {
@@ -83,7 +88,7 @@ TEST(Torus, TheOrderOfDimensionsSaysNothing) {
 }
 
 TEST(Torus, AGroupAlongOneAxisUsesThatAxisAlone) {
-  // Eight in a ring: 7/8 of the buffer into each chip, half from each side, over 16 links.
+  // Eight in a ring: each chip receives 7/8 S, half from each side, over 16 directed links.
   const topology::Topology t = torus({4, 4, 8});
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 8));
   ASSERT_EQ(gather.links.size(), 1U);
@@ -92,7 +97,8 @@ TEST(Torus, AGroupAlongOneAxisUsesThatAxisAlone) {
 }
 
 TEST(Torus, WithoutItsEndsJoinedALineCarriesAllThatLiesBehind) {
-  // Four in a line: 1, 2 and 3 quarters to the one side, the same to the other.
+  // Four in a line, S/4 each: in one direction the three links carry 1, 2 and 3 quarters, in the other the
+  // same.
   const topology::Topology t = torus({2, 4, 4}, "mesh");
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 4));
   EXPECT_EQ(gather.links, (std::map<double, int>{{0.25, 2}, {0.5, 2}, {0.75, 2}}));
@@ -107,7 +113,7 @@ TEST(Torus, WhatIsNoBlockIsLeftToRings) {
   EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), corner).algorithm, Algorithm::ring);
   EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), all).algorithm, Algorithm::torus);
 }
-// Messages know no axes: what is chosen is what is lowered, whichever is asked.
+// An all-to-all does not go axis by axis. `choose` must name the algorithm that `lower` uses.
 TEST(Torus, TheChoiceIsThatOfWhatIsLowered) {
   const topology::Topology t = torus({4, 4, 4});
   const topology::Router router(t, 1);
@@ -121,8 +127,8 @@ TEST(Torus, TheChoiceIsThatOfWhatIsLowered) {
     EXPECT_EQ(nccl.lower(std::span(&call, 1), t.accelerators()).calls.front().choice.algorithm, algorithm);
   }
 }
-// 64 chips send S/64 to each of the others. Along a ring of four a message goes 0, 1, 2 or 1 hops, one on
-// average: 64 x 64 hops along each axis over its 128 links, so 32 S/64 on each, in both directions alike.
+// 64 chips send S/64 to each other one, by dimension order. Along a ring of four a message goes 0, 1, 2 or 1
+// hops, one on average: 64 x 64 hops of S/64 along each axis over its 128 directed links, so 32 S/64 on each.
 TEST(Torus, AnAllToAllLoadsEveryLinkOfACubeAlikeAndNoChannelBoundsIt) {
   const topology::Topology t = torus({4, 4, 4});
   const Lowered all = lowered(t, CollectiveKind::all_to_all, t.accelerators());
@@ -130,11 +136,11 @@ TEST(Torus, AnAllToAllLoadsEveryLinkOfACubeAlikeAndNoChannelBoundsIt) {
   EXPECT_NEAR(all.links.begin()->first, 0.5, 1e-12);
   EXPECT_EQ(all.links.begin()->second, 384);
   EXPECT_EQ(all.activity.cap.value(), 0);
-  EXPECT_EQ(all.activity.latency, from_microseconds(6));  // as far as a gather's
+  EXPECT_EQ(all.activity.latency, from_microseconds(6));  // as for a gather
 }
 
-// Four chips in a square, S/4 each: a cable carries what its end sends to the other and one message to or
-// from a corner, by dimension order, 2 S/4.
+// Four chips in a square, S/4 for each: by dimension order a directed link carries the message between its
+// ends and one message between opposite corners, 2 S/4.
 TEST(Torus, AnAllToAllOfASquareGoesByDimensionOrder) {
   const topology::Topology t = torus({2, 2, 1}, "mesh");
   const Lowered all = lowered(t, CollectiveKind::all_to_all, t.accelerators());
@@ -150,8 +156,8 @@ topology::Topology nodes_of_tori(const char* node, int nodes) {
   return topology::build(spec, topology::test::catalogue());
 }
 
-// One node of 16: 15/16 of the buffer into each over four links. Of 4 x 4 x 4 the third axis has cables of
-// half the count, so it is what bounds: 63/64/6 of the buffer on each neighbour's.
+// One node of 4 x 4 chips: each receives 15/16 S over four links. Four such nodes with cables along a third
+// axis: 63/64 S over six links each; the third axis has half the cables, so it bounds the rate.
 TEST(Torus, WithinANodeGathersGoAxisByAxis) {
   const topology::Topology t = nodes_of_tori("trn2", 1), u = nodes_of_tori("trn2-ultra", 1);
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
@@ -163,8 +169,8 @@ TEST(Torus, WithinANodeGathersGoAxisByAxis) {
   EXPECT_NEAR(large.links.begin()->first, 63.0 / 64 / 6, 1e-12);
 }
 
-// Four nodes of 16: a chip takes in the 3/64 of its place on the others through its NIC, then 15/16 of the
-// whole buffer over four links.
+// Four nodes of 16: a chip first receives by its NIC the 3/64 S of the chips in the same place on the other
+// nodes, then 15/16 S over its four links.
 TEST(Torus, BetweenNodesEveryChipHasItsOwnPlaceOnTheOthers) {
   const topology::Topology t = nodes_of_tori("trn2", 4);
   Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
@@ -183,7 +189,8 @@ TEST(Torus, BetweenNodesEveryChipHasItsOwnPlaceOnTheOthers) {
   }
   EXPECT_NEAR(inside, 64 * 15.0 / 16, 1e-9);
   EXPECT_NEAR(into_nics, 64 * 3.0 / 64, 1e-9);
-  // A group of one place on all nodes meets in a ring of NICs; one row of two nodes is a block, too.
+  // The chips in one place of all nodes form a ring over their NICs. A row of chips on two nodes is a block
+  // too.
   std::vector<DeviceId> place, rows;
   for (std::size_t node = 0; node < 4; ++node) place.push_back(t.accelerators()[16 * node + 5]);
   for (const std::size_t node : {0U, 3U})
