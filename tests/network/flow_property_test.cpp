@@ -1,4 +1,4 @@
-// What must hold for any sharing problem, over seeded random ones.
+// Properties of every sharing problem, checked on seeded random cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ double put_on(const RandomCase& problem, LinkIndex link) {
   return sum;
 }
 
-// MaxMin::check: capacity kept, every activity has a bottleneck.
+// MaxMin::check throws unless every capacity is kept and every activity has a bottleneck.
 TEST(FlowProperty, EverySolveIsTheMaxMinFairAllocation) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const RandomCase problem = random_case(seed);
@@ -42,8 +42,8 @@ TEST(FlowProperty, EverySolveIsTheMaxMinFairAllocation) {
   }
 }
 
-// Large components that only lose activities take the remembered rows and snapshots; starts and capacity
-// changes in the middle make them forget.
+// Large components that only lose activities are solved from remembered rows and snapshots. Late starts and a
+// change of capacity in the middle invalidate those.
 TEST(FlowProperty, EverySolveOfALargeComponentIsTheMaxMinFairAllocation) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     std::mt19937_64 random(seed);
@@ -79,8 +79,8 @@ TEST(FlowProperty, EverySolveOfALargeComponentIsTheMaxMinFairAllocation) {
   }
 }
 
-// Links fail (capacity 0), degrade and come back while transfers run: every solve stays the fair allocation,
-// nothing is lost, and what stands still keeps no link busy.
+// Links fail (capacity 0), degrade and come back while transfers run. Every solve stays the fair allocation,
+// and no byte is lost.
 TEST(FlowProperty, CapacitiesMayChangeAtAnyTime) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const RandomCase problem = random_case(seed);
@@ -108,8 +108,9 @@ TEST(FlowProperty, CapacitiesMayChangeAtAnyTime) {
   }
 }
 
-// Two transfers on one link, which is cut from 1 ms to 3 ms: nothing moves and nothing is busy meanwhile. One
-// has a second link to itself. 1 MB each at 1 GB/s shared: 1 ms done of 2 ms, so both end at 4 ms.
+// Two transfers of 1 MB share a link of 1 GB/s, and one of them also has a second link. The first link is
+// down from 1 ms to 3 ms: nothing moves, and neither link counts as busy. Half of 2 ms is done at 1 ms, so
+// both end at 4 ms, and both links were busy for 2 ms.
 TEST(FlowProperty, ALinkWithoutCapacityKeepsNothingBusy) {
   const std::vector<double> capacities = {1e9, 5e9};
   FlowNetwork network(capacities);
@@ -192,8 +193,8 @@ TEST(FlowProperty, TheOrderOfStartsAtOneInstantDoesNotMatter) {
   }
 }
 
-// A class of k identical members, as one activity whose coefficients are k times theirs: the ground of
-// folding.
+// A class of k identical transfers runs as one activity whose coefficients are k times theirs. Folding relies
+// on this.
 TEST(FlowProperty, AClassWithMultiplicityAsCoefficientRunsAsItsMembersDo) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const RandomCase members = [&] {

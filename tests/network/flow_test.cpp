@@ -37,8 +37,8 @@ struct Harness {
 };
 using Ends = std::vector<std::pair<std::uint64_t, double>>;
 
-// Who asks in the middle of an instant (Ctrl-C does) sees what was carried up to it: half a millisecond at
-// 1 GB/s, and nothing yet of the transfer that begins there.
+// A record may be read in the middle of an instant (Ctrl-C does so), before what starts there is solved. It
+// counts what was carried up to then: 0.5 ms at 1 GB/s.
 TEST(Flow, ARecordBetweenAStartAndItsSolveCountsWhatWasCarried) {
   Harness h({1 * kGB});
   h.start(1e6, {{0, 1}});
@@ -54,8 +54,8 @@ TEST(Flow, OneTransferTakesItsBytesOverTheTightestLinkThenItsLatency) {
   EXPECT_EQ(h.finish(), (Ends{{0, 0.51}}));  // 1 MB / 2 GB/s = 0.5 ms, + 0.01
 }
 
-// 1 MB at 1 GB/s each, one after the other: sent by 1 and 2 ms; each arrives 5 ms later, side by side. Of
-// another line, or of none, nobody waits.
+// Messages of 1 MB, each at most 1 GB/s. Two of line 7 are sent one after the other, by 1 and 2 ms, and each
+// arrives 5 ms later; their latencies overlap. Messages of another line, or of none, wait for nobody.
 TEST(Flow, TransfersOfOneLineAreSentOneAfterTheOtherAndTravelSideBySide) {
   Harness h({4 * kGB});
   const std::vector<Usage> usage{{0, 1}};
@@ -67,7 +67,7 @@ TEST(Flow, TransfersOfOneLineAreSentOneAfterTheOtherAndTravelSideBySide) {
   EXPECT_EQ(h.finish(), (Ends{{0, 6.0}, {2, 6.0}, {3, 6.0}, {1, 7.0}}));
 }
 
-// What SimGrid 3.32 gets wrong with its lazy updates: three flows that share their first link of 1 GB/s.
+// Three flows share their first link of 1 GB/s. SimGrid 3.32 with lazy updates loads it beyond its capacity.
 TEST(Flow, ALinkIsNeverLoadedPastItsCapacity) {
   Harness h({1 * kGB, 1 * kGB, 2 * kGB});
   h.start(1e6, {{0, 1}, {1, 1}});
@@ -116,8 +116,8 @@ TEST(Flow, APipelinedCollectiveIsOneActivityWithAUsageVector) {
   EXPECT_EQ(h.network.record(2).bytes, 1.5e6);
 }
 
-// A later start halves the rate: 1 MB at 1 GB/s, at 0.5 ms half is left, which takes 1 ms more; the second
-// then has 0.5 MB left, at full rate.
+// 1 MB alone at 1 GB/s: at 0.5 ms half is left. A second one halves the rate, so that half takes 1 ms more.
+// The second then has 0.5 MB left, at full rate.
 TEST(Flow, AStartInTheMiddleChangesTheRates) {
   Harness h({1 * kGB});
   h.start(1e6, {{0, 1}});
@@ -163,7 +163,8 @@ TEST(Flow, StartsOfOneInstantCostOneSolve) {
   EXPECT_EQ(h.network.sharing().solves(), 1u);
 }
 
-// Two pairs of flows on disjoint links: the end of one solves only its own component.
+// Fifty links with two flows each: the end of a flow solves only its own link's component again. So there are
+// 50 solves at first and 49 more, since the two flows of link 0 end together.
 TEST(Flow, OnlyTheTouchedComponentIsSolvedAgain) {
   Harness h(std::vector<double>(50, 1 * kGB));
   for (LinkIndex link = 0; link < 50; ++link) {
@@ -171,7 +172,7 @@ TEST(Flow, OnlyTheTouchedComponentIsSolvedAgain) {
     h.start(1e6 + link * 1e3, {{link, 1}});
   }
   h.finish();
-  EXPECT_EQ(h.network.sharing().solves(), 50u + 49u);  // all at first; link 0's two end together
+  EXPECT_EQ(h.network.sharing().solves(), 50u + 49u);
 }
 
 TEST(Analytic, TransfersDoNotSeeEachOther) {
@@ -200,8 +201,9 @@ TEST(Analytic, ACapacityThatChangesMidRunChangesTheRate) {
   network.set_capacity(0, 2 * kGB, ms(3));
   EXPECT_EQ(network.next_event(), ms(3.25));
 }
-// Links of 100 GB/s. A (1,000 MB) has sent 400 on the first when it is moved to the second at 4 ms, where B
-// (2,000) has 1,600 left: 50 each, A ends at 16 ms, and B, with 1,000 left then, at 26 ms.
+// Two links of 100 GB/s. A (1,000 MB) has sent 400 MB on the first when it is moved to the second at 4 ms.
+// There B (2,000 MB) has 1,600 MB left. Both get 50 GB/s: A ends at 4 + 600 / 50 = 16 ms, and B, which then
+// has 1,000 MB left, at 26 ms.
 TEST(FlowNetwork, ATransferThatIsReroutedGoesOnWithWhatIsLeft) {
   for (const double cap : {0.0, 1e12}) {
     Harness h({100 * kGB, 100 * kGB});
@@ -217,8 +219,8 @@ TEST(FlowNetwork, ATransferThatIsReroutedGoesOnWithWhatIsLeft) {
   }
 }
 
-// The same from a link that has stopped at 4 ms, at 7 ms and without company: 3 ms later than it would have
-// been.
+// The transfer is alone, and its link stops at 4 ms with 600 MB left. At 7 ms it is moved to a free link,
+// over which the rest takes 6 ms.
 TEST(FlowNetwork, ATransferLeavesALinkThatHasStopped) {
   std::vector<double> capacities{100 * kGB, 100 * kGB};
   const std::vector<Usage> first{{0, 1}}, second{{1, 1}};
