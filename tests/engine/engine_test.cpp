@@ -60,8 +60,8 @@ TEST(Engine, AReplacedEventComesAsTheOtherOneBehindThoseOfItsInstant) {
   EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2, 3, 4}));
 }
 
-// The event that was taken last is not among them, whatever its handler does before the next one is asked
-// for.
+// The event that is being handled is no longer in the queue, whatever its handler schedules, retimes or
+// cancels.
 TEST(Engine, WhatAHandlerSchedulesRetimesAndCancelsIsInOrder) {
   Engine engine;
   const Handle moved = engine.at(at(2), 2), gone = engine.at(at(3), 3);
@@ -89,7 +89,7 @@ TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
   EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2}));
 }
 
-// 2^63 - 1 picoseconds are 106 days: a sum beyond wraps round and would run time backwards.
+// The clock holds 2^63 - 1 picoseconds, 106 days. A sum beyond that would wrap round and run time backwards.
 TEST(Engine, RefusesWhatDoesNotFitItsClock) {
   Engine engine;
   engine.advance(SimTime(Duration(1000)));
