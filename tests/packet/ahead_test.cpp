@@ -1,5 +1,5 @@
-// Ports that send ahead of time: the same packets leave at the same picosecond as where each departure waits
-// for its moment, with fewer events.
+// Ports that send ahead of time (sim/network/packet/ahead.cpp) compute a packet's departure when it arrives.
+// Packets must leave at the same picosecond as with an event for each departure, which costs more events.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +15,8 @@ struct Ran {
   std::uint64_t events = 0, hops = 0;
 };
 
-// A second lane that nobody uses: then every departure is looked after.
+// With one lane under credits ports send ahead of time. A second lane, even unused, makes every departure
+// behind a waiting port an event: the reference.
 Ran run(const Fabric& fabric, const std::vector<Flow>& flows, PacketSpec spec, int lanes,
         Duration changed_at = {}) {
   spec.lanes.count = lanes;
@@ -56,7 +57,7 @@ std::vector<Flow> random_flows(std::size_t hosts, std::mt19937_64& random) {
   return flows;
 }
 
-// No two cables alike, so that nothing happens at the same picosecond: there the order may differ.
+// No two cables are alike, so that no two things happen at the same picosecond, where their order may differ.
 TEST(SendingAhead, ChangesNoMoment) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 200; ++i) {
@@ -83,8 +84,9 @@ TEST(SendingAhead, ChangesNoMoment) {
   }
 }
 
-// Eight senders on three leaves into one host: with hardly any credits the switches wait all the time.
-// Looking after every departure behind a port that waits costs half as many events again as hops.
+// A permutation over a fat tree of 16 hosts under credits. Sending ahead, there is an event for each hop and
+// a few more for ports that wait for credits: fewer than 1.2 per hop. With an event for each departure behind
+// a port that waits: more than 1.3.
 TEST(SendingAhead, CostsEventsOnlyForPortsThatWait) {
   const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::credit});
   PacketSpec spec;
@@ -94,9 +96,9 @@ TEST(SendingAhead, CostsEventsOnlyForPortsThatWait) {
   EXPECT_GT(static_cast<double>(moment.events), 1.3 * static_cast<double>(moment.hops));
 }
 
-// Links that slow down in the middle of it all: what had a later moment goes back to its queue, nothing is
-// lost, and a message ends when it would where every departure waits for its moment, but for credits that
-// come a link's latency early.
+// Every fifth port slows down at 15 us. Packets that already had a later departure go back to their queue,
+// and nothing is lost. The last message ends within 1 us of the reference; the difference comes from credits
+// that were returned one link's latency early.
 TEST(SendingAhead, TakesBackWhatHasNotLeftWhenALinkChanges) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 100; ++i) {

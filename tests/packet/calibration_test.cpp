@@ -13,7 +13,7 @@
 
 namespace topsim::network::packet::calibration_test {
 using namespace topsim::literals;
-// A few entries anew: the table is what this model says, to the four digits it is written with.
+// Measures a few entries again. They must equal the table's, which has four digits.
 TEST(Calibration, CommittedTableIsWhatThePacketModelSays) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   ASSERT_GT(table.entries().size(), 40U);
@@ -28,8 +28,8 @@ TEST(Calibration, CommittedTableIsWhatThePacketModelSays) {
   }
 }
 
-// Degrees and sizes between rows, before, in and behind the sizes that lose most. 10 %: of 32 such cases the
-// worst is 9.1 % off.
+// Degrees and sizes that are no rows: in, below and above the range of sizes that lose most. The tolerance is
+// 10 %; of 32 such cases the worst was 9.1 % off.
 TEST(Calibration, PredictsCasesThatAreNoRows) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   for (CongestionEntry entry : {CongestionEntry{"roce", "any", 1, 3, 3, 1, 3_MiB},
@@ -46,9 +46,10 @@ TEST(Calibration, PredictsCasesThatAreNoRows) {
   }
 }
 
-// 40 cases drawn at random, none of them a row, one run each: degrees and ratios between rows, 3 to 600 MB
-// through the port, one, two or four queue pairs. The table has four digits, and its fluid counts the way's
-// latency: half a percent beside an end is in.
+// 40 cases drawn at random that are no rows, with one seed each: degrees and ratios between rows, 3 to 600 MB
+// through the port, one, two or four queue pairs. Nine of ten must be within the table's ends. Half a percent
+// beyond an end counts as within: the table is rounded to four digits, and its fluid time includes the path's
+// latency.
 TEST(Calibration, HoldsNineOfTenCasesThatAreNoRows) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   std::mt19937_64 random(11);
@@ -83,7 +84,8 @@ TEST(Calibration, HoldsNineOfTenCasesThatAreNoRows) {
   EXPECT_GE(held, kCases * 9 / 10);
 }
 
-// One of the seeds of a row lies between its least and its most, to the digits of the table.
+// Measures a row again with its first seed, which must be within the row's least and most, to the table's
+// four digits.
 CongestionEntry checked_row(const CongestionTable& table, const std::string& fabric,
                             const std::string& routing, int senders) {
   const auto row =
@@ -100,26 +102,26 @@ CongestionEntry checked_row(const CongestionTable& table, const std::string& fab
   return *row;
 }
 
-// Four leaves at 1:1, each port to one of another leaf: queues told apart to the picosecond would leave 0.91
-// and 0.79, packets that leave in step always on the same ways; eight grades leave less to lose in every
-// seed.
+// Four leaves at 1:1, each port to a port of another leaf, adaptive routing. If queues were compared to the
+// picosecond, packets that leave at the same time would always take the same ways, and ports would carry 0.91
+// (credits) and 0.79 (RoCE). With eight grades of queues every seed carries more than 0.92.
 TEST(Calibration, FindsPortsNearlyFullWherePacketsChooseByGrades) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   EXPECT_GT(checked_row(table, "infiniband", "adaptive", 1).low, 0.92);
   EXPECT_GT(checked_row(table, "roce", "adaptive", 1).low, 0.92);
 }
 
-// Credits lose nothing and wait for nobody: an InfiniBand port that many share stays full. Under DCQCN no
-// seed keeps it so.
+// Eight senders to one port. Under credits nothing is lost and senders are not slowed, so an InfiniBand port
+// stays full. Under DCQCN it does not with any seed.
 TEST(Calibration, FindsInfinibandPortsFullAndRocePortsUnderDcqcnLessSo) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   EXPECT_DOUBLE_EQ(checked_row(table, "infiniband", "any", 8).low, 1);
   EXPECT_LT(checked_row(table, "roce", "any", 8).high, 1);
 }
 
-// Of 2 MiB nothing is lost, of 4 MiB at 0.8 as much as 1 MiB takes, of 8 MiB at 0.8 2 MiB: at 6 MiB half way
-// between them, 1.5, and beyond 8 MiB 1 MiB more for every 4: 4 of 16. Smaller ones than the first are as
-// efficient as it.
+// The lost time, in MiB, is size x (1 / efficiency - 1): 0 at 2 MiB, 1 at 4, 2 at 8. It is interpolated
+// linearly (6 MiB: 1.5) and extrapolated beyond 8 MiB (1 MiB for every 4; 16 MiB: 4). Sizes below the first
+// row are as efficient as the first.
 TEST(CongestionCurve, JoinsTheTimeThatIsLostOverTheSize) {
   constexpr double kMiB = 1 << 20;
   const CongestionCurve curve({{2 * kMiB, 1}, {4 * kMiB, 0.8}, {8 * kMiB, 0.8}});
@@ -129,13 +131,14 @@ TEST(CongestionCurve, JoinsTheTimeThatIsLostOverTheSize) {
   EXPECT_DOUBLE_EQ(CongestionCurve().at(10), 1);
 }
 
-// 2 bytes lost of 4, 1 of 8: what a longer message seems to have won is no reason for more.
+// 2 bytes are lost at size 4 and 1 at size 8. Beyond the last row the loss does not fall further: 1 at 64.
 TEST(CongestionCurve, WinsNoTimeBackBeyondItsLastSize) {
   EXPECT_NEAR(CongestionCurve({{4, 4.0 / 6}, {8, 8.0 / 9}}).at(64), 64.0 / 65, 1e-12);
 }
 
-// Between 4 and 8 what lies between their 1 and 0.5 by the lines over the time lost: at 6, of which 4 x 0 and
-// 8 x 1 = 8 make 4 lost, 0.6. At 8 there is one row, below the first and beyond the last the nearest counts.
+// Losses by rows: 0 at 4, 8 at 8, 4 at 16. Between 4 and 8 the ends are their efficiencies, 1 and 0.5; the
+// middle at 6 loses 4, so 6 / 10. On a row (8) both ends are its own; below the first row and beyond the last
+// the nearest counts.
 TEST(CongestionCurve, LiesBetweenTheRowsOnEitherSide) {
   const CongestionCurve curve({{4, 1}, {8, 0.5}, {16, 0.8}});
   EXPECT_DOUBLE_EQ(curve.end(6, Bound::low), 0.5);
@@ -147,7 +150,8 @@ TEST(CongestionCurve, LiesBetweenTheRowsOnEitherSide) {
   EXPECT_DOUBLE_EQ(curve.end(12, Bound::low), 0.5);
 }
 
-// Of one row at load 4 and one at 16; on 4 itself of that alone, between 2 and 4 of it and of no loss at all.
+// Rows at load 4 and 16. Between them (8) the ends are theirs; on 4 only its own counts; between 2 and 4 the
+// ends are its own and no loss; at 2 nothing is lost.
 TEST(CongestionSurface, HasTheLeastAndTheMostOfTheRowsAround) {
   const std::vector<std::pair<double, CongestionCurve>> rows{{4, CongestionCurve({{100, 0.6}})},
                                                              {16, CongestionCurve({{100, 0.8}})}};
@@ -160,8 +164,8 @@ TEST(CongestionSurface, HasTheLeastAndTheMostOfTheRowsAround) {
   EXPECT_DOUBLE_EQ(low.at(2, 50), 1);
 }
 
-// Points 0.6 at load 4 and 0.8 at load 16: half way in the logarithm, at 8, it is 0.7. From load 2 (half the
-// first point) down flows keep everything, at 2 x sqrt(2) half of what 4 costs is lost.
+// Interpolation is linear in log2 of the load. 0.6 at load 4 and 0.8 at 16 give 0.7 at 8. From load 2 (half
+// the first) down nothing is lost, so at 2 x sqrt(2) half of load 4's loss: 0.8.
 TEST(CongestionSurface, JoinsItsCurvesOverTheLogarithmOfTheLoad) {
   const CongestionSurface surface({{4, CongestionCurve({{100, 0.6}})}, {16, CongestionCurve({{100, 0.8}})}});
   EXPECT_DOUBLE_EQ(surface.at(0, 50), 1);
@@ -173,8 +177,8 @@ TEST(CongestionSurface, JoinsItsCurvesOverTheLogarithmOfTheLoad) {
   EXPECT_DOUBLE_EQ(CongestionSurface().at(10, 50), 1);
 }
 
-// 20 bytes of each of 8 are 160 through the port: 40 of each of 4 and 10 of each of 16, on which their curves
-// have 0.6 and 0.8. A port that is not full passes what one sender sends.
+// Loads are compared at the same bytes through the port. 20 bytes from each of 8 senders are 160: 40 from
+// each of 4 (0.6) and 10 from each of 16 (0.8), so 0.7. A port with a load below 1 passes one sender's bytes.
 TEST(CongestionSurface, ComparesLoadsWhereAsMuchGoesThroughThePort) {
   const CongestionCurve four({{40, 0.6}, {80, 0.5}}), sixteen({{10, 0.8}, {80, 0.5}}),
       half({{20, 0.9}, {40, 0.5}});
@@ -195,7 +199,7 @@ TEST(CongestionTable, AnswersWithTheNearestQueuePairsAndRoutingItHas) {
   EXPECT_DOUBLE_EQ(table.to_nic("infiniband", 1, Bound::middle).at(2, kSize), 1);
 }
 
-// 0.9 for 1 MiB and 0.5 for 16, in whatever order.
+// Rows of one load, in any order, make one curve: 0.9 at 1 MiB, 0.5 at 16 MiB.
 TEST(CongestionTable, HasACurveOverTheSizesOfEachLoad) {
   const CongestionTable table({{"roce", "any", 1, 2, 2, 1, 16_MiB, 0.5, 0.4, 0.6},
                                {"roce", "any", 1, 2, 2, 1, 1_MiB, 0.9, 0.8, 1.0}});

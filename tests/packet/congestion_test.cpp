@@ -39,7 +39,8 @@ CongestionControl dcqcn(const Dcqcn& rules) {
   return spec;
 }
 
-// Rc *= 1 - a/2 with a = 1: half the line. Fast recovery: (Rt + Rc) / 2 every 55 us, five times.
+// The first notification: Rc *= 1 - a/2 with a = 1, half the line rate. Then fast recovery: Rc = (Rt + Rc) /
+// 2 every 55 us, five times.
 TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
   Dcqcn rules = Dcqcn::paper();
   rules.byte_counter = 0_B;
@@ -52,8 +53,8 @@ TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
   EXPECT_NEAR(pair.rate(376_us) / kLine, 1 - std::pow(0.5, 6), 1e-6);
 }
 
-// What the sender posts at most is no rate of the NIC: congestion control begins at the line rate, and
-// halving it twice to a quarter changes nothing for who posts an eighth; the fourth cut leaves a sixteenth.
+// A sender that posts at most 1/8 of the line rate. Congestion control still begins at the line rate, so two
+// cuts to 1/4 do not slow it; the fourth, to 1/16, does.
 TEST(DcqcnPaper, SlowsAPairThatPostsLittleOnlyOnceItsRateIsBelowThat) {
   Dcqcn rules = Dcqcn::paper();
   rules.byte_counter = 0_B;
@@ -65,8 +66,8 @@ TEST(DcqcnPaper, SlowsAPairThatPostsLittleOnlyOnceItsRateIsBelowThat) {
   EXPECT_NEAR(pair.rate(5_us) / kLine, 1.0 / 16, 1e-6);
 }
 
-// a = (1 - g) a + g keeps 1 at the notification; then (1 - g) a every 55 us without one: 20 periods later a
-// second cut takes a / 2 = (1 - 1/256)^20 / 2 of what the rate is then.
+// At a notification a = (1 - g) a + g, which keeps a at 1; every 55 us without one a = (1 - g) a. After 20
+// periods, with g = 1/256, a second cut takes a/2 = (1 - 1/256)^20 / 2 of the rate at that time.
 TEST(DcqcnPaper, CutsLessAfterAQuietTime) {
   Dcqcn rules = Dcqcn::paper();
   rules.byte_counter = 0_B;
@@ -79,7 +80,8 @@ TEST(DcqcnPaper, CutsLessAfterAQuietTime) {
   EXPECT_NEAR(pair.rate(later) / before, 1 - alpha / 2, 1e-4);
 }
 
-// A flag is set; the cut comes at the next 4 us tick after the first notification, whatever came in between.
+// A notification only sets a flag. The cut comes at the next tick of 4 us after the first notification,
+// however many follow in between.
 TEST(DcqcnConnectX, CutsAtItsMonitorTicksOnly) {
   Dcqcn rules = Dcqcn::hpcc_vendor();
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
@@ -103,9 +105,9 @@ TEST(DcqcnConnectX, NeverFallsBelowItsMinimumOrRisesAboveTheLine) {
   EXPECT_DOUBLE_EQ(pair.rate(2'000'000_ms), kLine);
 }
 
-// The mean of two neighbouring doubles may be the lower one: halving the distance alone never ends at such a
-// line (that of a collective that NCCL paces), and the recovery must. 600 us of timers take a cut of a half
-// to within 1e-9.
+// The mean of two neighbouring doubles may round to the lower one, so halving the distance alone never
+// reaches some line rates (this one is of a collective that NCCL paces). The recovery must end: within 600 us
+// of timers a cut of a half is closed to 1e-9.
 TEST(Dcqcn, ArrivesAtALineThatHalvingTheDistanceNeverReaches) {
   constexpr double kOdd = 11559727495.453501;
   ASSERT_LT((kOdd + std::nextafter(kOdd, 0)) / 2, kOdd);
@@ -117,9 +119,9 @@ TEST(Dcqcn, ArrivesAtALineThatHalvingTheDistanceNeverReaches) {
   }
 }
 
-// A flow cut to a rate at which one packet takes milliseconds goes on as soon as its rate has risen, not when
-// the packet's time at the low rate is over: three 4 MB flows into one 400 Gbit/s port fight, and no pause of
-// the port is longer than the timer's 300 us.
+// A flow that was cut to 1 Mbit/s must go on when its rate has risen, not when its packet is due at the low
+// rate. Three flows of 4 MB into one port of 400 Gbit/s: the port is never idle for longer than the timer's
+// 300 us.
 TEST(Dcqcn, LetsASlowSenderGoOnOnceItsRateHasRisen) {
   PacketSpec spec;
   spec.congestion_control.dcqcn.min_rate = BytesPerSecond(0.125e6);  // 1 Mbit/s: 33 ms for 4096 bytes
@@ -128,7 +130,8 @@ TEST(Dcqcn, LetsASlowSenderGoOnOnceItsRateHasRisen) {
   EXPECT_LT(outcome.last_delivered, 2_ms);  // 245 us without congestion control
 }
 
-// Evaluated late or early, timers give the same rate: asking every microsecond changes nothing.
+// Timers are evaluated when a rate is asked for. Asking every microsecond gives the same rate as asking at
+// the end.
 TEST(Dcqcn, IsIndifferentToHowOftenItIsAsked) {
   for (const Dcqcn& rules : {Dcqcn::hpcc_vendor(), Dcqcn::simai()}) {
     Pair often(CongestionControlKind::dcqcn, dcqcn(rules)),
@@ -141,7 +144,8 @@ TEST(Dcqcn, IsIndifferentToHowOftenItIsAsked) {
   }
 }
 
-// U = txRate / B = 1 at the only hop, no queue: W = Wc / (1 / 0.95) + W_ai.
+// One hop without a queue, U = txRate / B. W = Wc / (U / 0.95) + W_ai with W_ai = 0 settles at 0.95 of the
+// line.
 TEST(Hpcc, SteersToItsTargetUtilisation) {
   CongestionControl spec;
   spec.hpcc.additive_increase = BytesPerSecond(0);
@@ -159,8 +163,9 @@ TEST(Hpcc, SteersToItsTargetUtilisation) {
   EXPECT_NEAR(pair.rate(200_us) / kLine, 0.95, 0.01);
 }
 
-// The ports of two spines have sent 900 and 100 packets: their difference is nobody's rate. The hop that both
-// packets passed carried nothing in between, so the rate stays at the line.
+// Acknowledgements alternate between two spines, whose ports have sent 900 and 100 packets of 1000 B. Their
+// difference is no port's rate. The hop that all packets pass has carried nothing in between, so the rate
+// stays at the line.
 TEST(Hpcc, ComparesAPortWithItselfAlone) {
   Pair pair(CongestionControlKind::hpcc, {});
   Telemetry telemetry;
@@ -177,7 +182,8 @@ TEST(Hpcc, ComparesAPortWithItselfAlone) {
   EXPECT_DOUBLE_EQ(pair.rate(200_us), kLine);
 }
 
-// Above t_high the rate falls by beta (1 - t_high / rtt): 1 - 0.8 (1 - 500 / 1000) = 0.6.
+// Above t_high = 500 us the rate is multiplied by 1 - beta (1 - t_high / rtt) = 1 - 0.8 (1 - 500 / 1000) =
+// 0.6.
 TEST(Timely, CutsByTheExcessOverItsUpperLimit) {
   Pair pair(CongestionControlKind::timely, {});
   pair.row().next = 50;
@@ -187,7 +193,7 @@ TEST(Timely, CutsByTheExcessOverItsUpperLimit) {
   EXPECT_NEAR(pair.rate(2_ms) / kLine, 0.6, 1e-6);
 }
 
-// Every packet of every window marked: alpha stays 1, one cut by half a window.
+// Every packet is marked, so alpha stays 1: one cut per window, by half.
 TEST(Dctcp, HalvesOnceAWindowWhenAllIsMarked) {
   CongestionControl spec;
   spec.dctcp.additive_increase = BytesPerSecond(0);
@@ -197,8 +203,9 @@ TEST(Dctcp, HalvesOnceAWindowWhenAllIsMarked) {
   EXPECT_NEAR(pair.rate(1_us) / kLine, 0.5, 1e-6);
 }
 
-// CCTI rises by one a notification and falls by one every 153.6 us. Entry i of the table is 7 i^2 / 95^2 /
-// 0.218 packet times, cut: 0.91 for 16, 1.03 for 17, 2.05 for 24, 57.4 for 127, above which it does not rise.
+// CCTI rises by one with each notification and falls by one every 153.6 us. At index i a packet is followed
+// by trunc(7 i^2 / 95^2 / 0.218) packet times without sending, so the rate is 1 / (1 + that): i = 16 gives 0
+// (0.91), 17 gives 1 (1.03), 24 gives 2 (2.05), and 127, the highest, 57 (57.4).
 TEST(InfinibandCc, DelaysByTheEntryOfItsTableAndForgetsWithTime) {
   Pair pair(CongestionControlKind::infiniband, {});
   for (int i = 0; i < 16; ++i) pair.notify(0_us);

@@ -1,5 +1,5 @@
-// Nothing is lost, nothing leaks: random fabrics, traffic and settings. TOPSIM_FULL runs all of the 10,000
-// cases.
+// Random fabrics, traffic and settings: every message completes, and no byte, buffer or credit is lost.
+// TOPSIM_FULL runs 10,000 cases, else 1,000.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -119,8 +119,8 @@ TEST(Conservation, EveryMessageCompletesWhateverIsLost) {
   }
 }
 
-// Queue pairs whose ways part behind links that they share, as those of a NIC with a port in either of two
-// planes: a bus of any width without latency, two hops of it, then a switch of its own for each pair.
+// Queue pairs that share their first two links and part behind them, like those of a NIC with one port in
+// each of two planes: a bus of random rate without latency, two hops of it, then a switch for each pair.
 TEST(Conservation, HoldsWhereWaysPartBehindASharedBus) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

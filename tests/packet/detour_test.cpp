@@ -1,4 +1,4 @@
-// Queue pairs that take another way when theirs has stopped: nothing is lost for good, nothing leaks.
+// Queue pairs that are moved to another path when theirs has stopped: every message completes, nothing leaks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ PortIndex port_between(const Graph& graph, DeviceIndex from, DeviceIndex to) {
   return kNone;
 }
 
-// Host 0 below leaf 0 to host 2 below leaf 1, over one of two spines (the fabric's switches: spines first).
+// Two leaves with two hosts each and two spines (first in `switches`). `over` is the path between hosts below
+// different leaves over one of the spines.
 struct World {
   explicit World(FlowControl control) : fabric(leaf_spine(2, 2, 2, {400_Gbitps, 500_ns, control})) {}
   [[nodiscard]] Connection over(std::size_t from, std::size_t to, std::size_t spine) const {
@@ -40,8 +41,8 @@ std::vector<PacketSpec> specs() {
   return all;
 }
 
-// 10 MB at 49 GB/s take 204 us; the spine stops at 50 us, the pair moves at 150 us: 304 us and what is sent
-// again.
+// 10 MB at 49 GB/s take 204 us. The path over the first spine stops at 50 us, and the pair moves to the
+// second at 150 us, so the message takes at least 204 + 100 = 304 us. Packets on their way are sent again.
 TEST(Detour, AMessageArrivesWholeOverTheOtherSpine) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     for (const PacketSpec& spec : specs()) {
@@ -52,7 +53,7 @@ TEST(Detour, AMessageArrivesWholeOverTheOtherSpine) {
       Engine engine(world.fabric.graph, spec);
       const Connection first = world.over(0, 2, 0), second = world.over(0, 2, 1);
       const PairIndex pair = engine.connect(first);
-      // Another pair that has nothing to do with the spine that stops.
+      // This pair uses only the second spine.
       const PairIndex other = engine.connect(world.over(1, 3, 1));
       engine.send(pair, 10'000'000_B, SimTime{}, 1);
       engine.send(other, 10'000'000_B, SimTime{}, 2);
@@ -67,14 +68,16 @@ TEST(Detour, AMessageArrivesWholeOverTheOtherSpine) {
       EXPECT_EQ(engine.leak(), "");
       if (spec.loss.probability > 0 || spec.congestion_control.kind) continue;
       EXPECT_EQ(engine.delivered()[0].tag, 2U);
-      // Two pairs share the second spine's cables from 150 us on until the other is done: 54 us of its time.
+      // From 150 us on the pair shares the second spine's cables with the other pair, which has 54 us of its
+      // 204 left.
       EXPECT_GT(engine.delivered()[1].time, SimTime(304_us));
       EXPECT_LT(engine.delivered()[1].time, SimTime(304_us + 54_us + 20_us));
     }
   }
 }
 
-// And back: a move between ways that work loses nothing and wakes nobody up for good.
+// Three moves between two working paths. The message takes its 204 us, at most 4 us of latency, and at most
+// 30 us for what was on its way and is sent again.
 TEST(Detour, AMoveBetweenWaysThatWorkCostsAtMostWhatIsSentAgain) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const World world(control);
@@ -91,8 +94,8 @@ TEST(Detour, AMoveBetweenWaysThatWorkCostsAtMostWhatIsSentAgain) {
     EXPECT_EQ(engine.leak(), "");
   }
 }
-// Two messages that have nothing in common until one is moved to the other's spine, and a third later: what
-// one engine says that knows of no regions, with and without records.
+// Two messages share no port until one is moved to the other's spine; a third follows later. Times must be
+// those of one engine that knows no regions, with and without records.
 TEST(Detour, RegionsThatAMoveJoinsKeepTheirPast) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const World world(control);

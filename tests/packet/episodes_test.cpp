@@ -1,4 +1,4 @@
-// What happens a second time is not simulated again, and the answer is the same as if it were.
+// Episodes that repeat an earlier one are read from its record. The answer must be that of a simulation.
 #include "sim/network/packet/episodes.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ struct Told {
   bool operator==(const Told& other) const { return time == other.time && tag == other.tag; }
 };
 
-// A job of rounds: in each, every host sends to the next one of a ring and, once it has received, sends on,
-// `hops` times. `late` delays a host's first message of some rounds.
+// A job of rounds. In each round every host sends to its partner and, whenever it has received, sends again,
+// `hops` times. `late` delays one host's first message of a round.
 struct Job {
   int rounds = 6, hops = 3;
   Bytes bytes = 200'000_B;
@@ -119,8 +119,8 @@ TEST(Episodes, ThatRepeatAreSimulatedOnceAndEndAtTheSamePicosecond) {
   }
 }
 
-// One message of a round comes 3 us late: that round is simulated anew from its beginning, the others
-// skipped.
+// One message comes late in three rounds. Such a round is simulated from its beginning; the others are read
+// from records.
 TEST(Episodes, ThatDifferByALateMessageAreSimulatedToTheSameAnswer) {
   Job job;
   job.late = {{2, 3_us}, {4, 3_us}, {5, Duration(1)}};
@@ -142,7 +142,8 @@ TEST(Episodes, ThatDoNotComeToRestGoOn) {
   EXPECT_EQ(run(fabric, spec, job, true).told, run(fabric, spec, job, false).told);
 }
 
-// A queue pair that DCQCN has slowed is not as it was; one that has recovered is.
+// A round repeats an earlier one only if its queue pairs begin at the same rate, that is, when DCQCN has
+// recovered in the pause.
 TEST(Episodes, BeginAlikeOnlyWhenCongestionControlHasRecovered) {
   PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::dcqcn);
   spec.ecn.kmin = 20_KiB, spec.ecn.kmax = 80_KiB;
@@ -156,9 +157,8 @@ TEST(Episodes, BeginAlikeOnlyWhenCongestionControlHasRecovered) {
   }
 }
 
-// Two stars that have nothing in common, the second like the first. It begins a round later, and each of its
-// rounds while one of the first star is under way; still all rounds of either repeat the first star's first
-// one, and that is all that is simulated.
+// Two equal stars without a common port. The second begins a round later and 30 us into each round, while the
+// first is busy. All rounds of both repeat the first star's first round, the only one that is simulated.
 TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
   for (const FlowControl control : {FlowControl::credit, FlowControl::pfc}) {
     const LinkFigures link{400_Gbitps, 500_ns, control};
@@ -179,8 +179,8 @@ TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
           channels.push_back(
               &episodes.open({{one.hosts[from] + shift, one.hosts[2] + shift, from, 0, {}, {}, {}}}));
       }
-      // 1 MB over 49 GB/s: 21 us a message, 42 for two into one port; a round every 100 us, the second star's
-      // 30 us later.
+      // 1 MB at 49 GB/s takes 21 us, two into one port 42 us. A round every 100 us, the second star's 30 us
+      // later.
       for (int round = 0; round < 4; ++round) {
         for (std::size_t c = 0; c < channels.size(); ++c) {
           if (c >= 2 && round == 0) continue;
@@ -204,7 +204,8 @@ TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
       EXPECT_EQ(skipped, 6U);  // of 7
       EXPECT_EQ(events, one_events);
     } else {
-      EXPECT_EQ(skipped, 5U);  // buffers that ports share are not taken to be alike
+      EXPECT_EQ(skipped,
+                5U);  // ports that share a buffer are never taken as alike, so each star has its record
     }
     EXPECT_LT(events, all_events);
   }

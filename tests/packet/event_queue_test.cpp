@@ -28,7 +28,8 @@ TEST(EventQueue, GivesEqualTimesInTheOrderOfPushingNearAndFar) {
   }
 }
 
-// The far event moves into the calendar before the near one of the same time, which was pushed later.
+// Event 1 was pushed while its time was beyond the calendar; event 2 of the same time when it was within
+// reach. Event 1 comes first.
 TEST(EventQueue, KeepsAnOldFarEventBeforeAYoungNearOneOfTheSameTime) {
   EventQueue queue;
   queue.push(20'000'000, 1);  // beyond the calendar's 8.4 us
@@ -49,8 +50,8 @@ TEST(EventQueue, TakesAnEarlierEventAfterTheNextOneHasBeenLookedAt) {
   EXPECT_EQ(take(queue).target, 1U);
 }
 
-// 1,000,100 and 1,000,200 ps share a bucket: the second is not due yet, and what comes meanwhile goes before
-// it.
+// 1,000,100 and 1,000,200 ps share a bucket. At a limit of 1,000,150 the second is not due, and events that
+// are pushed meanwhile come before it.
 TEST(EventQueue, GivesNothingBeyondTheLimit) {
   EventQueue queue;
   EventQueue::Event event{};
@@ -66,8 +67,8 @@ TEST(EventQueue, GivesNothingBeyondTheLimit) {
   for (const std::uint32_t target : {1U, 2U, 3U}) EXPECT_EQ(take(queue).target, target);
 }
 
-// Against a stable sort: 60,000 events at all distances, pushed while others are popped, whatever the width
-// of a bucket: 64 ps, 1 ns or 16 ns.
+// 60,000 events at all distances, pushed while others are popped, come as a stable sort by time orders them,
+// with buckets of 64 ps, 1 ns and 16 ns.
 class Widths : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(EventQueue, Widths, testing::Values(6, 10, 14));
 TEST_P(Widths, AgreeWithAStableSortByTime) {
@@ -96,8 +97,8 @@ TEST_P(Widths, AgreeWithAStableSortByTime) {
     }
   }
   while (!queue.empty()) popped.push_back(take(queue).target);
-  // What was popped before a later push of an equal time cannot come after it: popping order is a stable sort
-  // of the pushes by time, because no push is earlier than the last pop.
+  // No push is earlier than the last pop, so the order of popping must be the stable sort of all pushes by
+  // time.
   std::stable_sort(all.begin(), all.end(),
                    [](const Expected& a, const Expected& b) { return a.time < b.time; });
   ASSERT_EQ(popped.size(), all.size());

@@ -1,5 +1,5 @@
-// Incast N:1 against the closed form and the figures of ns-3 (README.md): 100 Gbit/s, 1 us links, 1000 B
-// payload in 52 B, ACK 60 B, 10 MB a flow, store and forward, 32 MB buffer.
+// Incast N:1 compared with the closed form and with published runs of ns-3 (README.md): 100 Gbit/s, links of
+// 1 us, 1000 B of payload in 1052 B, ACK 60 B, 10 MB a flow, store and forward, buffer of 32 MB.
 #include <gtest/gtest.h>
 
 #include "tests/packet/setups.hpp"
@@ -9,9 +9,9 @@ namespace topsim::network::packet::incast_test {
 class Incast : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Senders, Incast, testing::Values(1U, 2U, 4U, 8U, 16U));
 
-// 10 MB are 10^4 packets of 1052 B = 84.16 ns at 12.5 GB/s. The receiver's link serialises N 10^4 of them;
-// before it the first packet needs 84.16 ns on its own link; then an ACK of 60 B = 4.8 ns twice; four
-// propagations of 1 us.
+// 10 MB are 10^4 packets of 1052 B, each 84.16 ns at 12.5 GB/s. The receiver's link sends N x 10^4 of them
+// one after the other. To this come 84.16 ns on the first packet's own link, 4.8 ns twice for the last ACK of
+// 60 B, and four times 1 us of propagation.
 TEST_P(Incast, WithPfcAloneTakesWhatTheLastLinkNeeds) {
   const double n = GetParam();
   const double expected_us = n * 1e4 * 0.08416 + 0.08416 + 2 * 0.0048 + 4;
@@ -31,8 +31,8 @@ TEST(Incast, OfOnePacketTakesTwoSerialisationsTwoAcknowledgementsAndFourPropagat
   EXPECT_EQ(outcome.last, Duration(4'177'920));
 }
 
-// Headroom and reserve are kept for every lane of every port: 5 ports x (20 + 5 kB) a lane. With two lanes,
-// of which one carries data, a buffer larger by what the other keeps does the same.
+// Every lane of every port keeps headroom and reserve: 5 ports x (20 + 5 kB) = 125 kB a lane. A second lane
+// without data needs a buffer that is larger by 125 kB for the same result.
 TEST(Incast, KeepsHeadroomAndReserveForEveryLane) {
   const auto with_lanes = [](int lanes, std::int64_t total) {
     PacketSpec spec = ns3_spec(CongestionControlKind::none);
@@ -47,8 +47,8 @@ TEST(Incast, KeepsHeadroomAndReserveForEveryLane) {
   EXPECT_LT(less.most_waiting, two.most_waiting);
 }
 
-// Queues with PFC: every ingress may hold alpha = 1/8 of what is free. N ingresses hold x each: x = (B - N x)
-// / 8, so N x = B N / (8 + N), B = 32 MB less headroom and reserve; published 6603, 11042, 16635, 22351 KB.
+// Queues with PFC. Each of N ingress ports may hold x, alpha = 1/8 of what is free: x = (B - N x) / 8, so the
+// queue is N x = B N / (8 + N), with B = 32 MB less headroom and reserve. Published, in kB, below.
 TEST(Incast, FillsTheSharedBufferToTheDynamicThreshold) {
   const double published_kb[] = {6603, 11042, 16635, 22351};
   const std::uint32_t senders[] = {2, 4, 8, 16};

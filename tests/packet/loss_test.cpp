@@ -1,4 +1,4 @@
-// Repair of losses, and deadlock.
+// Recovery from losses and outages, and detection of deadlocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ PacketSpec losing(double probability, Recovery recovery) {
   return spec;
 }
 
-// Two links a packet, so a packet survives with (1 - p)^2. Go-back-N wastes the W = 49 packets (4.16 us
-// / 84.16 ns) that were on the way: efficiency (1 - q) / (1 - q + q W) with q = 1 - (1 - p)^2.
+// A packet passes two links and survives with (1 - p)^2, so q = 1 - (1 - p)^2 are lost. Go-back-N wastes the
+// W = 4.16 us / 84.16 ns = 49 packets on their way for each loss: efficiency (1 - q) / (1 - q + q W).
 TEST(GoBackN, LosesARoundTripOfPacketsForEveryLoss) {
   for (const double p : {1e-4, 1e-3, 1e-2}) {
     double total = 0;
@@ -31,9 +31,9 @@ TEST(GoBackN, LosesARoundTripOfPacketsForEveryLoss) {
   }
 }
 
-// Three senders in phase and switches that drop: acknowledgements have a class of their own, before all data,
-// and need none of the buffer that data fill. So what is sent again is what was lost, and neither way of
-// recovery is the better one: of each sender the whole end is missing, and the timer tells.
+// Three equal senders overflow a switch that drops. Acknowledgements have a class before all data and need no
+// space of its buffer, so none are lost, and only lost packets are sent again. Each sender loses the end of
+// its message, which only the timer notices, so both ways of recovery take equally long.
 TEST(Recovery, SendsAgainWhatWasLostWhereDataAloneFindNoBuffer) {
   std::vector<Duration> last;
   for (const Recovery recovery : {Recovery::go_back_n, Recovery::selective_repeat}) {
@@ -53,14 +53,14 @@ TEST(SelectiveRepeat, LosesLittleMoreThanWhatIsLost) {
   for (const double p : {1e-4, 1e-3, 1e-2}) {
     const Outcome outcome = incast(1, Bytes(10'000'000), ns3_link(), losing(p, Recovery::selective_repeat));
     const double q = 1 - (1 - p) * (1 - p);
-    // The end of the flow may wait for a timer: 320 us of 845 at most.
+    // If the end of the flow is lost it waits for a timer: 320 us, where the flow takes 845.
     EXPECT_GT(outcome.flows[0].goodput, 12.5e9 / 1.052 * (1 - q) * 0.7) << p;
     EXPECT_LE(outcome.counters.repeats, outcome.counters.drops + 110) << p;
   }
 }
 
-// A message of one packet is sent again for each loss, by the timer: its round trip of 4 us is long over
-// before 100 us. One of eight packets, all lost from time to time, is sent again whole at most.
+// A message of one packet is sent again once for each loss, by the timer: its round trip of 4 us is over long
+// before the 100 us. A timeout may send each of eight packets again, but no more.
 TEST(SelectiveRepeat, SendsWhatATimerCallsLostOnceATimeout) {
   std::uint64_t drops = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -73,11 +73,11 @@ TEST(SelectiveRepeat, SendsWhatATimerCallsLostOnceATimeout) {
     EXPECT_GE(eight.repeats, eight.drops) << seed;
     EXPECT_LE(eight.repeats, eight.drops + 8 * eight.timeouts) << seed;
   }
-  EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected with q = 1 - 0.7^2
+  EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected, q = 1 - 0.7^2
 }
 
 TEST(Timer, BringsBackALostTail) {
-  // One packet, one link loses half of all: only the timer notices.
+  // A message of one packet on links that lose half of all packets: only the timer notices a loss.
   PacketSpec spec = losing(0.5, Recovery::go_back_n);
   const Outcome outcome = incast(1, 1000_B, ns3_link(), spec);
   EXPECT_GT(outcome.flows[0].delivered, Duration{});
@@ -92,8 +92,8 @@ TEST(Buffers, WithoutFlowControlDropAndRecover) {
   for (const FlowOutcome& flow : outcome.flows) EXPECT_GT(flow.delivered, Duration{});
 }
 
-// A cable without a bit for 100 us, before or behind the switch, in one direction: the message takes 100 us
-// longer, to a packet (82 ns) and what was buffered behind.
+// A cable of the message's path, before or behind the switch, carries nothing for 100 us in one direction.
+// The message takes 100 us longer, within one packet (82 ns) and what was buffered behind the cable.
 TEST(Outage, DelaysAMessageByItsLength) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Fabric fabric = star(2, {400_Gbitps, 500_ns, control});
@@ -119,8 +119,7 @@ TEST(Outage, DelaysAMessageByItsLength) {
   }
 }
 
-// One of four spines fails: adaptive routing takes the others, and 4 x 8 MB over three of them take 4/3 of
-// 163 us.
+// One of four spines fails. Adaptive routing takes the other three: 4 x 8 MB take 4/3 of the 163.2 us.
 TEST(Outage, IsPassedByWhereEveryPacketChooses) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Fabric fabric = leaf_spine(2, 4, 4, {400_Gbitps, 500_ns, control});
@@ -142,8 +141,7 @@ TEST(Outage, IsPassedByWhereEveryPacketChooses) {
   }
 }
 
-// Three switches in a ring, every host sends to the host two switches on: every ring link waits for the next
-// one.
+// Three switches in a ring, every host sends to the host two switches on: every ring link waits for the next.
 TEST(Deadlock, OfARingOfSwitchesIsFoundAndNamed) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     Fabric fabric = ring(3, ns3_link(control));

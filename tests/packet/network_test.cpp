@@ -1,5 +1,5 @@
-// Behind the Network interface, on real topologies: idle paths against the fluid model, the NIC behind its
-// PCIe switch.
+// The packet model behind the Network interface, on topologies of the catalogue: idle paths compared with the
+// fluid model, NICs, planes and PXN.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -46,7 +46,7 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
   return transfer;
 }
 
-// Packet numbers have 32 bits: 2^32 - 1 packets of 4 KiB are 16 TiB less one packet.
+// Packet numbers have 32 bits. 2^44 bytes in packets of 4 KiB need 2^32 numbers, one more than there are.
 TEST(PacketNetwork, AMessageOfMorePacketsThanThereAreNumbersIsRefused) {
   const Topology cluster = two_nodes("ib-ndr");
   const topology::Router router(cluster, 1);
@@ -56,7 +56,7 @@ TEST(PacketNetwork, AMessageOfMorePacketsThanThereAreNumbersIsRefused) {
   EXPECT_THROW(run(network, message(router, 0, 8, 0x1p44, route, usage)), ConfigError);
 }
 
-// 4 GB are a million packets and take 80 ms: whoever interrupts does not wait for the last of them.
+// 4 GB are a million packets and take 80 ms. A user's interrupt must not wait for the last of them.
 TEST(PacketNetwork, ComesBackBetweenTwoDeliveriesOnceItIsStopped) {
   const Topology cluster = two_nodes("ib-ndr");
   const topology::Router router(cluster, 1);
@@ -77,8 +77,8 @@ TEST(PacketNetwork, ComesBackBetweenTwoDeliveriesOnceItIsStopped) {
   EXPECT_EQ(network.events(), events);
 }
 
-// A fabric that routes each connection along one path leaves packets nothing to choose from; one that spreads
-// them takes any.
+// Where the fabric gives each connection a single path (ECMP), packets cannot choose one; where it spreads
+// packets (adaptive), any choice is allowed.
 TEST(PacketNetwork, RefusesPacketsAChoiceWhereRoutesAreSinglePaths) {
   const PathChoice choices[] = {PathChoice::spray, PathChoice::adaptive, PathChoice::flowlet};
   const Topology hashed = two_nodes("roce-400g"), even = two_nodes("ib-ndr");
@@ -95,8 +95,7 @@ TEST(PacketNetwork, RefusesPacketsAChoiceWhereRoutesAreSinglePaths) {
   EXPECT_NO_THROW(PacketNetwork(single, spec));
 }
 
-// One connection number, two pairs of NICs: each message leaves by the NIC that it names, whichever came
-// first.
+// Two messages with the same connection number name different pairs of NICs. Each leaves by its own.
 TEST(PacketNetwork, TakesTheNicsThatAMessageNames) {
   const Topology cluster = two_nodes("ib-ndr");
   const topology::Router router(cluster, 1);
@@ -119,7 +118,8 @@ TEST(PacketNetwork, TakesTheNicsThatAMessageNames) {
   }
 }
 
-// A packet of 4 KiB at the slowest link's goodput; RoCE has 82 bytes around it, InfiniBand 26.
+// One packet time is 4 KiB at the payload rate of the slowest link (82 bytes around each packet with RoCE, 26
+// with InfiniBand).
 TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
   for (const char* link : {"ib-ndr", "roce-400g"}) {
     const Topology cluster = two_nodes(link);
@@ -146,9 +146,9 @@ TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
   }
 }
 
-// PXN: what the first accelerator sends to two of the other node leaves by the NICs beside the second and the
-// third. The second's cable is a hundred times slower; its message waits in the buffer there, and holds up
-// nothing that goes by the third.
+// PXN: the first accelerator sends to two of the other node, so the messages leave by the NICs beside the
+// second and the third. The second's cable is a hundred times slower. Its message waits in the buffer there
+// and must not delay the other.
 TEST(PacketNetwork, HoldsUpNothingOnNvlinkForOneNicThatIsSlow) {
   for (const char* link : {"ib-ndr", "roce-400g"}) {
     const Topology cluster = two_nodes(link);
@@ -175,8 +175,9 @@ TEST(PacketNetwork, HoldsUpNothingOnNvlinkForOneNicThatIsSlow) {
     EXPECT_EQ(done[0].tag, 2U) << link;
     EXPECT_EQ(done[0].time.time_since_epoch(), alone) << link;
     while (done.size() < 2) shared.advance(shared.next_event_before(kNever), done);
-    EXPECT_NEAR(seconds(done[1].time.time_since_epoch()) / seconds(alone), 100, 2) << link;  // latency once
-    // NVLink of the first carried both, packets or not.
+    EXPECT_NEAR(seconds(done[1].time.time_since_epoch()) / seconds(alone), 100, 2)
+        << link;  // its latency is not 100 times as long
+    // The first accelerator's NVLink carried both.
     double carried = 0;
     for (const LinkId out : cluster.links_from(cluster.accelerators()[0]))
       if (cluster.link(out).kind == topology::LinkKind::nvlink) carried += shared.record(out.value).bytes;
@@ -184,9 +185,8 @@ TEST(PacketNetwork, HoldsUpNothingOnNvlinkForOneNicThatIsSlow) {
   }
 }
 
-// What a message puts on each cable of a fabric with hashed paths is the same in both models, for every seed
-// and number of queue pairs: the same pairs collide. A packet's bytes count without what is around its
-// payload.
+// On hashed paths both models must put the same bytes on each cable, for every seed and number of queue
+// pairs, so that the same pairs collide. Only payload counts.
 TEST(PacketNetwork, PutsQueuePairsOnThePathsOnWhichTheFluidHasThem) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
@@ -225,8 +225,8 @@ TEST(PacketNetwork, PutsQueuePairsOnThePathsOnWhichTheFluidHasThem) {
   }
 }
 
-// Without peer-to-peer PCIe the way leads through host memory and passes the CPU twice. On an idle path
-// nothing is faster than the slowest link: 16 MiB at PCIe 4 x16's payload rate.
+// Without peer-to-peer PCIe the path goes through host memory and passes the CPU twice. An idle path is as
+// fast as its slowest link: 16 MiB at the payload rate of PCIe 4 x16.
 TEST(PacketNetwork, CarriesAMessageOverAPathThatPassesADeviceTwice) {
   topology::TopologySpec spec;
   spec.node.use = "srv-8x4090-dual";
@@ -247,10 +247,11 @@ TEST(PacketNetwork, CarriesAMessageOverAPathThatPassesADeviceTwice) {
   EXPECT_LT(took, 1.05 * kBytes / slowest);
 }
 
-// A NIC with a 200 Gbit/s port in either of two planes that never meet: two queue pairs take a port each and
-// carry 64 MB at 2 x 24.51 GB/s (4096 of 4178 bytes). A cable is cut at 0.3 ms and its pair moves at 0.5 ms.
-// Meanwhile its packets fill the NIC's buffer, which is one for both ports; then all that is left goes over
-// the other plane: 0.5 ms + (64 MB - 0.6 ms x 24.51 GB/s) / 24.51 GB/s = 2.511 ms, what was on its way twice.
+// A NIC with one port of 200 Gbit/s in each of two planes. Two queue pairs take a port each: 64 MB at
+// 2 x 24.51 GB/s (4096 of 4178 bytes). Then one plane's cable is cut at 0.3 ms, and its pair moves at 0.5 ms.
+// Until then its packets fill the NIC's buffer, which both ports share, so nothing is sent. The rest goes
+// over the other plane: 0.5 ms + (64 MB - 2 x 0.3 ms x 24.51 GB/s) / 24.51 GB/s = 2.511 ms, and packets on
+// their way twice.
 TEST(PacketNetwork, UsesBothPlanesOfANicAndTheOtherOneWhenACableIsCut) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h800";

@@ -1,4 +1,4 @@
-// Fabrics and traffic patterns that tests and benchmarks alone need.
+// Fabrics and traffic patterns that only tests and benchmarks need.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ inline Fabric fat_tree(std::uint32_t k, const LinkFigures& link) {
   return fabric;
 }
 
-// n switches in a ring with one host each: what deadlocks under PFC when everybody sends the same way round.
+// n switches in a ring with one host each. It deadlocks under PFC when all send the same way round.
 inline Fabric ring(std::uint32_t n, const LinkFigures& link) {
   Fabric fabric;
   const auto around = patterns::add_switches(fabric, n);
@@ -76,8 +76,8 @@ inline std::vector<Flow> all_to_all(const Fabric& fabric, Bytes each) {
 }
 
 // Ring all-reduce step by step: in each of 2 (n - 1) steps a host sends bytes / n to the next host of its
-// ring once it has the chunk of the step before. Rings run side by side; `rings` holds indices of
-// Fabric::hosts. Says when each host had its last chunk, and the counters.
+// ring as soon as it has the chunk of the step before. Rings run side by side; `rings` holds indices of
+// Fabric::hosts. The outcome says when each host had its last chunk.
 inline Outcome ring_all_reduce(const Fabric& fabric, const std::vector<std::vector<std::size_t>>& rings,
                                Bytes bytes, const PacketSpec& spec) {
   Engine engine(fabric.graph, spec);

@@ -1,5 +1,5 @@
-// Regions that never rest, that recover late, that meet, and whose links change: the answer is that of one
-// simulation without regions and records.
+// Regions that never rest, that recover late, that meet, and whose links change. The answer must be that of
+// one engine without regions and records.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ PortIndex port_from(const Graph& graph, DeviceIndex device) {
   return port;
 }
 
-// The same by one engine for all.
+// The same with one engine for all ports.
 std::vector<Told> simulate_whole(const Fabric& fabric, const PacketSpec& spec, const std::vector<Sent>& sent,
                                  const std::vector<Changed>& changed) {
   Engine engine(fabric.graph, spec);
@@ -99,7 +99,7 @@ std::vector<Told> simulate_whole(const Fabric& fabric, const PacketSpec& spec, c
   return told;
 }
 
-// 4 MiB over 49 GB/s: 86 us; the second message finds everything idle for 10 ms.
+// 4 MiB at 49 GB/s take 86 us, so everything is idle when the messages at 10 and 30 ms begin.
 TEST(Regions, ThatRestLateOrNeverGoOnAfterAnIdleMoment) {
   const Fabric fabric = star(3, {400_Gbitps, 500_ns});
   std::vector<PacketSpec> slow_to_rest;
@@ -125,9 +125,9 @@ TEST(Regions, ThatRestLateOrNeverGoOnAfterAnIdleMoment) {
   }
 }
 
-// Windows and averages are forgotten after 320 us without anything: rounds 1 ms apart are alike, whether a
-// region began anew or, in one engine that knows of no regions, each pair by itself. One 200 us after another
-// is not.
+// Windows and averages are forgotten after 320 us without an acknowledgement. Rounds 1 ms apart repeat the
+// first, both where a region begins anew and in one engine, where each pair does. A round 200 us after
+// another does not.
 TEST(Regions, AreAtRestATimeoutAfterControlsThatKeepAveragesHeardSomething) {
   for (const CongestionControlKind kind :
        {CongestionControlKind::hpcc, CongestionControlKind::timely, CongestionControlKind::dctcp}) {
@@ -148,9 +148,9 @@ TEST(Regions, AreAtRestATimeoutAfterControlsThatKeepAveragesHeardSomething) {
   }
 }
 
-// The second round is that of the record until the message that should come after 10 us does not: then all is
-// simulated from the beginning, and what had arrived by then completes at 23 us. The caller answers it; a
-// region that had gone on beyond that would send the answer late.
+// The second round follows the record of the first until 10 us, when the first had a third message and it has
+// not. Then it is simulated from its beginning. The first message, which had arrived by then, completes at
+// 23 us, and the caller answers it. A region that had run ahead of that would send the answer late.
 TEST(Regions, DoNotGoAheadOfWhatTheirFirstMessagesComplete) {
   std::vector<std::vector<SimTime>> answered;
   for (const bool skip : {true, false}) {
@@ -196,9 +196,9 @@ TEST(Regions, DoNotGoAheadOfWhatTheirFirstMessagesComplete) {
   EXPECT_EQ(answered[0].size(), 6U);
 }
 
-// DCQCN slows two flows into one port and gives them their rate back in steps of 0.8 Gbit/s a 300 us (hyper
-// increase of 50 Mbit/s x 400 / 25 G): 150 ms for all of it. Rounds 300 ms apart are alike, one that comes 1
-// ms after another is not.
+// DCQCN slows two flows into one port. Their rates rise by 50 Mbit/s x 400 / 25 = 0.8 Gbit/s every 300 us
+// (hyper increase), 150 ms for all 400 Gbit/s. Rounds 300 ms apart repeat the first; a round 1 ms after
+// another does not.
 TEST(Regions, AreNotAtRestBeforeCongestionControlHasRecovered) {
   for (const bool infiniband : {false, true}) {
     PacketSpec spec;
@@ -217,9 +217,9 @@ TEST(Regions, AreNotAtRestBeforeCongestionControlHasRecovered) {
   }
 }
 
-// Flows below two leaves have nothing in common until, at 60 us, one crosses from the first to the second;
-// meanwhile a link has been slowed twice. What one engine says that knows of no regions. 2 x 4 MB into one
-// port: 160 us and more.
+// Flows below two leaves share no port until one crosses at 60 us; before that a link has changed its rate
+// twice. Times must be those of one engine that knows no regions. Two flows of 4 MB into one port take 160 us
+// and more, so all regions that meet are busy.
 TEST(Regions, ThatMeetKeepTheirPast) {
   for (const FlowControl control : {FlowControl::credit, FlowControl::pfc}) {
     for (const CongestionControlKind kind :
@@ -242,7 +242,7 @@ TEST(Regions, ThatMeetKeepTheirPast) {
   }
 }
 
-// Whatever meets whatever, and whatever changes meanwhile: with and without records the same.
+// Random messages over links whose rates change: the same with and without records.
 TEST(Regions, OfRandomTrafficOverChangingLinksEndAtTheSamePicosecond) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 60; ++i) {
@@ -275,8 +275,8 @@ TEST(Regions, OfRandomTrafficOverChangingLinksEndAtTheSamePicosecond) {
   }
 }
 
-// Two trees, the second with its cables in the opposite order: what is due at the same picosecond happens in
-// the order of a device's ports, so what happens in one need not happen in the other.
+// Two equal trees, the second with its cables in the opposite order. What is due at the same picosecond
+// happens in the order of a device's ports, so the second tree must not be read from the first one's record.
 TEST(Regions, AreAlikeOnlyWhenTheirDevicesHaveTheirPortsInTheSameOrder) {
   constexpr std::uint32_t kLeaves = 3, kHosts = 4;
   std::mt19937_64 random(3);

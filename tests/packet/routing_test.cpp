@@ -21,7 +21,7 @@ PacketSpec with(PathChoice path) {
   return spec;
 }
 
-// Of the four, by what leaves the first leaf.
+// How many of the four spines the first leaf has sent to.
 int spines_used(const Fabric& fabric, const Engine& engine) {
   int used = 0;
   for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
@@ -31,7 +31,7 @@ int spines_used(const Fabric& fabric, const Engine& engine) {
   return used;
 }
 
-// Four flows over four spines: 4^4 equally likely hashings, of which 4! collide nowhere: 9.4 %.
+// Four flows hashed over four spines: 4! of 4^4 equally likely cases are without collision, 9.4 %.
 TEST(Ecmp, CollidesByChanceAndAnotherSeedHashesOtherwise) {
   std::set<std::int64_t> times;
   int clean = 0;
@@ -56,8 +56,8 @@ TEST(Static, SendsAllFlowsToOneDestinationTheSameWay) {
   EXPECT_EQ(spines_used(fabric, engine), 1);
 }
 
-// As on a fabric whose routes are several paths: each switch chooses by the destination, so nothing
-// overtakes.
+// The connection lists several paths. Each switch chooses by the destination, so packets keep one path and
+// none is overtaken.
 TEST(Static, ChoosesOneOfSeveralGivenPathsByTheDestination) {
   const Fabric fabric = four_spines(FlowControl::credit);
   Engine engine(fabric.graph, with(PathChoice::destination));
@@ -76,8 +76,8 @@ TEST(Static, ChoosesOneOfSeveralGivenPathsByTheDestination) {
   EXPECT_EQ(engine.counters().repeats, 0U);
 }
 
-// One packet at a time to the emptiest of equal ports: no collision lasts, though packets overtake one
-// another.
+// Each packet goes to the emptiest of equal ports, so no collision lasts. Packets overtake each other, but
+// none is sent again.
 TEST(Adaptive, KeepsFourFlowsOverFourSpinesAtFullRate) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Outcome outcome = run_flows(four_spines(control), across(), with(PathChoice::adaptive));
@@ -86,8 +86,8 @@ TEST(Adaptive, KeepsFourFlowsOverFourSpinesAtFullRate) {
   }
 }
 
-// Without collisions there is nothing to slow down for but the target of 95 %: 8 MB at 95 % of 48.6 GB/s
-// (4096 of 4220 B with gap and telemetry) take 173 us.
+// Without collisions HPCC only keeps its target of 95 %: 8 MB at 0.95 x 48.5 GB/s (50 GB/s x 4096 / 4220
+// bytes with gap and telemetry) take 173 us.
 TEST(Adaptive, LeavesHpccNearItsTarget) {
   PacketSpec spec = with(PathChoice::adaptive);
   spec.congestion_control.kind = CongestionControlKind::hpcc;
@@ -95,7 +95,8 @@ TEST(Adaptive, LeavesHpccNearItsTarget) {
   EXPECT_LT(outcome.last_delivered, 200_us);
 }
 
-// Spraying at random fills the queues a little more, and loses little.
+// Spraying at random fills the queues a little more than adaptive routing and loses little: 163 us would be
+// full rate.
 TEST(Spray, ComesCloseToFullRate) {
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), with(PathChoice::spray));
   EXPECT_LT(outcome.last_delivered, 180_us);
@@ -110,7 +111,7 @@ TEST(Spray, WithGoBackNSendsMuchAgain) {
   EXPECT_GT(outcome.counters.repeats, 100U);
 }
 
-// Messages with pauses longer than the gap go new ways; without a gap they never do.
+// Messages with pauses longer than the flowlet gap (50 us) take new paths; without pauses all take one.
 TEST(Flowlets, ChangeTheirWayOnlyAfterAGap) {
   for (const bool pauses : {true, false}) {
     const Fabric fabric = four_spines(FlowControl::pfc);
@@ -144,8 +145,8 @@ TEST(RingAllReduce, OnAnIdleSwitchTakesTwoNMinusOneSteps) {
   std::vector<std::size_t> ring;
   for (std::size_t i = 0; i < n; ++i) ring.push_back(i);
   const Outcome outcome = ring_all_reduce(fabric, {ring}, 16_MiB, with(PathChoice::flow_hash));
-  // A step: 2 MiB = 512 packets of 4122 B and, in the same lane, ACKs of 30 B for those that come in, at 50
-  // GB/s; two links of 500 ns, cut through.
+  // A step: 16 MiB / 8 = 512 packets of 4122 B and, in the same lane, ACKs of 30 B for those received, at
+  // 50 GB/s; two links of 500 ns, cut through.
   const double step_us = 512 * 0.08304 + 1.0;
   EXPECT_NEAR(microseconds(outcome.last_delivered), 14 * step_us, 14 * step_us * 1e-3);
 }

@@ -1,4 +1,4 @@
-// The set-up of runs of ns-3 (aliyun/ns-3-alibabacloud; README.md) and small helpers.
+// The set-up of published runs of ns-3 (aliyun/ns-3-alibabacloud; README.md), and small helpers.
 #pragma once
 
 #include "sim/network/packet/experiments.hpp"

@@ -1,5 +1,5 @@
-// Who gets what when traffic meets: parking lot and victim flow as ns-3 runs them (two switches, one 100
-// Gbit/s trunk).
+// Shares of flows that meet: parking lot and victim flow as ns-3 runs them (two switches, one trunk of
+// 100 Gbit/s).
 #include <gtest/gtest.h>
 
 #include "sim/base/error.hpp"
@@ -21,7 +21,8 @@ PacketSpec deep_lanes(int count) {
   return spec;
 }
 
-// The receiver's port serves trunk and local sender alike, C / 2 each; the trunk's half is shared by three.
+// The receiver's port serves the trunk and the local sender alike, C / 2 each. Three remote flows share the
+// trunk's half: C / 6 = 15.8 Gbit/s each.
 TEST(ParkingLot, GivesEachIncomingPortTheSameShare) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Outcome outcome = parking_lot(ns3_link(control), deep_lanes(1), 8_ms);
@@ -32,8 +33,9 @@ TEST(ParkingLot, GivesEachIncomingPortTheSameShare) {
   }
 }
 
-// Five ports feed the congested one: C / 5 for each local flow and for the trunk. The trunk is one queue, so
-// the victim, bound elsewhere, moves at the pace of the flows it stands behind: about C / 5 / 2.
+// Five ports feed the congested one, so each of four local flows and the trunk get C / 5. The trunk is one
+// queue with two of the congested flows and the victim in it. So the victim, which goes to an idle port,
+// moves at the pace of the flows before it, C / 5 / 2.
 TEST(VictimFlow, BehindPausedFlowsGetsNoMoreThanThey) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     SCOPED_TRACE(static_cast<int>(control));
@@ -50,11 +52,11 @@ TEST(VictimFlow, BehindPausedFlowsGetsNoMoreThanThey) {
   }
 }
 
-// Both hold a port's bytes at the congested switch: pauses by what the port has stored, credits by what may
-// come. Once the trunk has stopped for the first time (PFC's thresholds are deeper and take a millisecond to
-// fill; the figures of 10 to 20 ms leave it out) one lane as deep as credits can say is served as the pausing
-// port is, flow by flow: but for what is under way to it, 25 KB of 131, by which the victim has 9.36 of 9.51
-// by the formula below, and half a percent of PFC's hysteresis.
+// Both flow controls hold bytes at the congested switch: PFC pauses by what a port has stored, credits limit
+// what may come. When the trunk has stopped for the first time (with PFC after a millisecond, whose
+// thresholds are deeper; so only 10 to 20 ms are compared), one lane of 2047 blocks must serve each flow as
+// PFC does. What remains is the credit loop (25 KB of 131 on their way, which leave the victim 9.36 of
+// 9.51 Gbit/s by the formula below) and half a percent of PFC's hysteresis.
 TEST(VictimFlow, HasOfOneDeepLaneWhatItHasOfAPausedPort) {
   const auto settled = [](FlowControl control) {
     std::vector<double> rates;
@@ -69,12 +71,12 @@ TEST(VictimFlow, HasOfOneDeepLaneWhatItHasOfAPausedPort) {
     EXPECT_NEAR(credits[flow], paused[flow], 0.025 * paused[flow]) << flow;
 }
 
-// Shallow lanes: of a buffer of B blocks (17 a packet) what is under way and on its way back as credit, rate
-// x 2 us, does not wait at the congested port, which serves whatever came first: shares are as what waits.
-// The trunk carries the victim as well and has 3/2 of its share under way, so that less of it waits:
+// A lane's buffer of B packets (17 blocks each). What is on its way to the congested port, or on its way back
+// as credit, share x C x 2 us, does not wait there. The port serves in order of arrival, so shares are as
+// what waits. The trunk also carries the victim, so it has 3/2 of its share on its way, and less of it waits:
 //   s_t / s_l = (B - 3/2 s_t C 2 us) / (B - s_l C 2 us),  s_t + 4 s_l = 1,  victim: s_t C / 2.
-// With the default buffer, rate x round trip and sixteen packets (41.8 KB here), 9.05 Gbit/s: 5 % below C
-// / 10.
+// With the default buffer, rate x round trip and sixteen packets (41.8 KB here), the victim gets 9.05 Gbit/s,
+// 5 % below C / 10.
 TEST(VictimFlow, BehindShallowLanesHasLessByWhatTheCreditLoopHolds) {
   for (const std::int64_t buffer : {30'000, 0, 60'000, 80'000, 131'008}) {
     SCOPED_TRACE(buffer);
@@ -96,8 +98,8 @@ TEST(VictimFlow, BehindShallowLanesHasLessByWhatTheCreditLoopHolds) {
   }
 }
 
-// In a lane of its own it has what the congested flows leave of the trunk: C - C / 5 = 76 Gbit/s (80 on the
-// wire).
+// In a lane of its own the victim gets what the two congested flows leave of the trunk: C - C / 5 = 76 Gbit/s
+// (80 on the wire).
 TEST(VictimFlow, InAVirtualLaneOfItsOwnIsFree) {
   const Outcome outcome = victim_flow(ns3_link(FlowControl::credit), deep_lanes(2), 8_ms, 1);
   EXPECT_NEAR(gbit(outcome.flows[6]), kC * 4 / 5, 0.02 * kC);
@@ -111,10 +113,11 @@ TEST(VictimFlow, IsRescuedByCongestionControl) {
   }
 }
 
-// InfiniBand's own, as Mellanox's manager sets it, on two links of 400 Gbit/s. Without it the victim has C /
-// 10 (above). The trunk waits for credits and marks nobody; the congested port marks, its six senders slow
-// down, and the trunk comes free. Of its 397 the victim would have 318 if the others kept their fifth; cut
-// and back in steps of 154 us they leave the port 90 % busy.
+// InfiniBand's congestion control with the settings of Mellanox's manager, two links of 400 Gbit/s. Without
+// it the victim gets C / 10 (above). The trunk waits for credits, so it does not mark. The congested port
+// marks, its six senders slow down, and the trunk becomes free. If they kept exactly their C / 5 of it, the
+// victim would have 4/5 of 397 = 318 Gbit/s. They are cut and recover in steps of 154 us, which leaves the
+// port 90 % busy.
 TEST(VictimFlow, IsRescuedByTheCongestionControlOfInfiniband) {
   PacketSpec spec;
   spec.congestion_control.kind = CongestionControlKind::infiniband;
@@ -136,7 +139,8 @@ TEST(VirtualLanes, ShareAPortByWeight) {
   EXPECT_NEAR(gbit(outcome.flows[1]), kC / 4, 0.03 * kC);
 }
 
-// The first and the last of the fifteen data lanes (VL0-14): 192 units against the 64 of who says nothing.
+// The first and the last of fifteen data lanes (VL0-14), with weights of 64, the default, and 192 units: C /
+// 4 and 3 C / 4.
 TEST(VirtualLanes, AreFifteenAtMost) {
   PacketSpec spec = deep_lanes(15);
   spec.lanes.weight.assign(15, 64);
@@ -159,8 +163,8 @@ TEST(VirtualLanes, OfTheHighTableGoFirst) {
   EXPECT_LT(gbit(outcome.flows[0]), 0.05 * kC);
 }
 
-// A high limit of 1 lets the high table send 4 KiB before one packet of the low table: of 5 x 1052 B sent
-// high against 1052 B low, the low lane keeps about one packet in five.
+// A high limit of 1 lets the high table send 4 KiB, here four packets of 1052 B, before one of the low table:
+// the low lane gets one packet in five.
 TEST(VirtualLanes, OfTheLowTableAreNotStarvedUnderAHighLimit) {
   PacketSpec spec = deep_lanes(2);
   spec.lanes.high_priority = 0b10;
@@ -170,10 +174,10 @@ TEST(VirtualLanes, OfTheLowTableAreNotStarvedUnderAHighLimit) {
       run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
 }
-// A buffer of nine packets (65 blocks each) behind links of 5 us: the last link sends nine, whose blocks come
-// back 2 x 5 us after the packet, 82.44 ns long, began to leave and has come whole. So the 90th packet of a
-// message, ninth of the tenth nine, leaves the switch at 5 us + 9 x (10 us + 82.44 ns) + 8 x 82.44 ns and is
-// there 5 us + 82.44 ns later.
+// A buffer of nine packets (65 blocks each) behind links of 5 us. A packet takes P = 82.44 ns. The switch
+// sends nine packets and then waits: their blocks come back 5 us + P + 5 us after each began to leave. So
+// packet 90, the ninth of the tenth nine, leaves the switch at 5 us + 9 (10 us + P) + 8 P, and has arrived
+// 5 us + P later: 100 us + 18 P.
 TEST(Credits, OfASmallBufferLetAFlowSendOneBufferARoundTrip) {
   PacketSpec spec;
   spec.lanes.buffer = Bytes(9 * 65 * 64);
@@ -182,8 +186,8 @@ TEST(Credits, OfASmallBufferLetAFlowSendOneBufferARoundTrip) {
   EXPECT_EQ(outcome.flows[0].delivered, Duration(100'000'000 + 18 * 82'440));
 }
 
-// Four cables of 50 GB/s as one port of 200: 4 x 8 MB in 160 us and a little. With one cable's 2047 blocks of
-// 64 bytes 131 kB would be on their way in the 1.1 us of a round trip, 120 GB/s: 270 us.
+// Four cables of 50 GB/s as one port of 200 GB/s: 4 x 8 MB take a little over 160 us. With the credits of one
+// cable only, 2047 x 64 B = 131 kB could be on their way in a round trip of 1.1 us, 120 GB/s: 270 us.
 TEST(Credits, ABundleOfCablesHasThoseOfAll) {
   Fabric fabric;
   const DeviceIndex left = fabric.graph.device(), right = fabric.graph.device();

@@ -14,8 +14,9 @@ PacketSpec quiet() {
   return spec;
 }
 
-// mtu / (mtu + 82) and mtu / (mtu + 26) of 50 GB/s: RoCEv2 has Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4,
-// FCS 4, preamble 8, gap 12; InfiniBand LRH 8, BTH 12, ICRC 4, VCRC 2 (IBTA volume 1; annex A17).
+// Goodput is mtu / (mtu + 82) of 50 GB/s with RoCEv2 (Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4,
+// preamble 8, gap 12) and mtu / (mtu + 26) with InfiniBand (LRH 8, BTH 12, ICRC 4, VCRC 2). IBTA volume 1;
+// annex A17.
 TEST(Goodput, OfA400gFlowIsThePayloadsShareOfTheWire) {
   const struct {
     std::int64_t mtu;
@@ -33,8 +34,8 @@ TEST(Goodput, OfA400gFlowIsThePayloadsShareOfTheWire) {
   }
 }
 
-// Host, switch, host at 50 GB/s: 4096 + 82 bytes take 83.56 ns; 4096 + 26 bytes 82.44 ns. Store and forward
-// pays them twice, cut-through once; either pays two links of 500 ns.
+// Host, switch, host at 50 GB/s: 4096 + 82 bytes take 83.56 ns, 4096 + 26 bytes 82.44 ns. Store and forward
+// takes that twice, cut-through once; both take two links of 500 ns.
 TEST(Latency, OfOnePacketCountsItsSerialisationOnceWhenSwitchesCutThrough) {
   PacketSpec spec = quiet();
   EXPECT_EQ(incast(1, 4_KiB, link_400g(FlowControl::pfc), spec).last_delivered, Duration(1'000'000 + 83'560));
@@ -45,8 +46,9 @@ TEST(Latency, OfOnePacketCountsItsSerialisationOnceWhenSwitchesCutThrough) {
             Duration(1'000'000 + 2 * 83'560));
 }
 
-// From a slow link into a fast one the last byte must not be sent before it has come: 4178 B take 334.24 ns
-// at 100 Gbit/s and 83.56 ns at 400, so the fast link may start 250.68 ns after the head has arrived.
+// From a slow link into a fast one, no byte may be sent before it has come. 4178 B take 334.24 ns at
+// 100 Gbit/s and 83.56 ns at 400, so the fast link may start 250.68 ns after the head has arrived, and ends
+// with the slow one.
 TEST(Latency, OfCutThroughIntoAFasterLinkIsThatOfTheSlowerOne) {
   Graph graph;
   const DeviceIndex a = graph.device(), s = graph.device(), b = graph.device();
@@ -64,7 +66,7 @@ TEST(Latency, OfAMessageWithoutBytesIsThatOfItsHeader) {
 }
 
 // The fluid model on an idle path: bytes over goodput plus the links' latency. Packets differ by less than
-// one packet.
+// one packet's time, 82.44 ns.
 TEST(IdlePath, AgreesWithTheFluidModelWithinOnePacketTime) {
   const Fabric fabric = fat_tree(4, link_400g(FlowControl::credit));
   for (const std::int64_t bytes : {1, 4096, 100'000, 10'000'000}) {
@@ -82,7 +84,7 @@ TEST(IdlePath, CostsOneEventAHop) {
   EXPECT_EQ(outcome.counters.events, outcome.counters.hops + 1);
 }
 
-// A PCIe hop slower than the network is what limits: 25 GB/s of payload, no framing.
+// The PCIe hop is slower than the network and limits the rate: 25 GB/s of payload, without framing.
 TEST(Hosts, BehindASlowBusSendAtItsPaceAndLoseNothing) {
   Graph graph;
   const DeviceIndex gpu = graph.device(), nic = graph.device(), sw = graph.device(), far = graph.device();
@@ -98,7 +100,7 @@ TEST(Hosts, BehindASlowBusSendAtItsPaceAndLoseNothing) {
     EXPECT_NEAR(100.0 * 1048576 / seconds_taken, 25e9, 25e9 * 1e-3);
     EXPECT_EQ(engine.counters().drops, 0U);
     EXPECT_EQ(engine.leak(), "");
-    // Towards the slow bus, PFC pauses the switch: the NIC cannot drain what comes in.
+    // Towards the slow bus, PFC pauses the switch, because the NIC cannot drain what comes in.
     if (!towards) {
       EXPECT_GT(engine.counters().pauses, 0U);
     }
