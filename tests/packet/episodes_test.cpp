@@ -205,7 +205,7 @@ TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
       EXPECT_EQ(events, one_events);
     } else {
       EXPECT_EQ(skipped,
-                5U);  // ports that share a buffer are never taken as alike, so each star has its record
+                5U);  // ports that share a buffer are never alike, so each star has its record
     }
     EXPECT_LT(events, all_events);
   }
