@@ -15,11 +15,11 @@ TEST(Dragonfly, ADragonflyReachesEveryGroupOverOneGlobalCable) {
   Route r;
   router.route({t.accelerators().front(), t.accelerators().back()}, r);
   EXPECT_TRUE(r.reachable());
-  EXPECT_LE(r.switches, 4);  // local, global, local
+  EXPECT_LE(r.switches, 4);  // at most a local, a global and a local hop between four switches
 }
 
-// Four routers, joined all to all: from one to the next a third goes by their cables, a third by way of each
-// of the other two. Latency is that of the short way.
+// Four routers, joined all to all. Adaptive routing sends a third of a message over the direct cable and a
+// third by way of each of the other two routers. The latency is that of the direct path.
 TEST(Dragonfly, AdaptiveRoutersOfADragonflyTakeDetoursOverTheirNeighbours) {
   TopologySpec spec = cluster("mi250x-4", 2, "dragonfly");
   spec.fabric.dimensions = {1, 4, 16, 1};
@@ -44,9 +44,9 @@ TEST(Dragonfly, AdaptiveRoutersOfADragonflyTakeDetoursOverTheirNeighbours) {
   EXPECT_EQ(adaptive, fixed);
 }
 
-// Perlmutter: 16 switches a group, of 64 ports each 16 for NICs and 17 global; 31 are left for 15 neighbours,
-// two each. A chassis is 16 nodes of four NICs on four switches: their NICs of one number are one switch
-// apart.
+// Perlmutter: a group has 16 switches of 64 ports, 16 of them for NICs and 17 global, so 31 are left for 15
+// neighbours: two each. A chassis is 16 nodes of four NICs on four switches, where NIC i of every node is on
+// the same switch.
 TEST(Dragonfly, ADragonflyDealsTheNicsOfANodeOverTheSwitchesOfItsChassis) {
   TopologySpec spec = cluster("perlmutter-a100", 32);
   spec.fabric.use = "perlmutter";

@@ -26,9 +26,10 @@ Topology load(const std::string& json) {
   return build_file(path, catalogue());
 }
 
-// A file names families of CPUs; what these do to packets comes from the catalogue again.
+// An exported file names families of CPUs. What their root complexes do to packets is read from the catalogue
+// again.
 TEST(Export, WhatIsReadHasTheRootComplexesOfItsCpus) {
-  // 26 bytes of header on 64 and on 256 of payload: (90 / 64) / (282 / 256) = 22.5 / 17.625.
+  // Packets of 64 instead of 256 bytes, with 26 of header each: (90 / 64) / (282 / 256) = 22.5 / 17.625.
   for (const auto& [cpu, overhead] : {std::pair("intel-spr", 22.5 / 17.625), {"amd", 1.0}, {"arm", 1.0}}) {
     TopologySpec spec = cluster("rtx-pro-6000-8gpu", 1);
     spec.node.cpu = cpu;
@@ -56,7 +57,7 @@ TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   }
 }
 
-// Boxes of 2 x 2 chips: a coordinate is not the number of an accelerator.
+// Hosts hold 2 x 2 chips, so coordinates do not follow the numbers of accelerators.
 TEST(Export, ATorusKeepsWhoIsWhere) {
   TopologySpec spec = cluster("tpu-v4-host", 4, "torus");
   spec.fabric.dimensions = {4, 4};
@@ -91,7 +92,7 @@ TEST(Export, NcclXmlOfABoxReadsBackAsTheSameBox) {
     return std::count_if(x.devices().begin(), x.devices().end(),
                          [&](const Device& d) { return d.kind == kind; });
   };
-  // Not the two switches above storage adapters alone: NCCL knows nothing of those.
+  // PCIe switches are not compared: NCCL's file lacks the two that have only storage adapters below them.
   for (const DeviceKind kind :
        {DeviceKind::accelerator, DeviceKind::nic, DeviceKind::cpu, DeviceKind::nvswitch})
     EXPECT_EQ(count(back.topology, kind), count(t, kind)) << name_of(kind);
@@ -208,7 +209,7 @@ std::vector<std::string> said(const TopologySpec& spec) {
   return messages;
 }
 
-// Links have a direction: a cable that lost one of its two joins nobody.
+// A link has one direction, and a cable is two links. A cable with one_way leads to b, but not back.
 TEST(Check, WhoIsReachedButDoesNotReachBackIsFound) {
   TopologySpec spec = two_gpus();
   EXPECT_THAT(said(spec), IsEmpty());
@@ -217,8 +218,8 @@ TEST(Check, WhoIsReachedButDoesNotReachBackIsFound) {
   EXPECT_THAT(said(spec), Contains(HasSubstr("a -> b has no way back (one_way)")));
 }
 
-// The fastest NVLink of the catalogue has 50 GB/s and an accelerator at most 36 of them: twice that is 3,600
-// GB/s. The fastest cable has 1,600 Gbit/s: twice that is 400 GB/s.
+// A speed is refused beyond twice what the catalogue's fastest hardware has. NVLink: 36 links of 50 GB/s an
+// accelerator, so 3,600 GB/s; Ethernet: a cable of 1,600 Gbit/s, so 400 GB/s.
 TEST(Check, ASpeedThatNoHardwareHasIsFound) {
   TopologySpec spec = two_gpus();
   spec.links[0].link.bandwidth = 3600_GBps;
@@ -240,7 +241,7 @@ TEST(Check, AnAcceleratorBesideTheSwitchesOfItsNodeIsFound) {
   EXPECT_THAT(said(spec), IsEmpty());
 }
 
-// Of two nodes neither is in the majority: the one with fewer cables misses one.
+// With two nodes there is no majority to compare with: the one with fewer cables is taken to miss one.
 TEST(Check, OfTwoNodesTheOneWithFewerCablesMissesARail) {
   TopologySpec spec;
   spec.devices = {device("a", "accelerator", 0), device("n0", "nic", 0), device("n1", "nic", 0),
@@ -250,7 +251,7 @@ TEST(Check, OfTwoNodesTheOneWithFewerCablesMissesARail) {
   EXPECT_THAT(said(spec), Contains(HasSubstr("node1 has 1 cables into the fabric where the others have 2")));
 }
 
-// 100 of 400 Gbit/s, as after a cable fell back.
+// A cable that runs at 100 of 400 Gbit/s, as when it has fallen back.
 TEST(Check, ANicsCableThatRunsSlowerThanItsSiblingsIsFound) {
   TopologySpec spec;
   spec.devices = {device("a", "accelerator", 0), device("n", "nic", 0), device("b", "accelerator", 1),
@@ -267,7 +268,8 @@ TEST(Explicit, DevicesAndLinksOneByOneBuild) {
   EXPECT_EQ(route(Router(t, 1), "a", "b").links.size(), 1U);
 }
 
-// As a fabric of a recipe: the catalogue's word on the cable, or what its kind usually does.
+// As in a fabric of a recipe, routing is what the catalogue says of the cable, else what is usual for its
+// kind.
 TEST(Explicit, AFabricThatNamesNoRoutingRoutesAsItsCablesDo) {
   const auto routing = [](const std::string& cable, const std::string& kind) {
     TopologySpec spec;

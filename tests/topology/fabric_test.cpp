@@ -33,7 +33,7 @@ TEST(Fabric, SwitchCountsOfADgxSuperpodAreTheOnesNvidiaPublishes) {
 }
 
 TEST(Fabric, OversubscriptionIsTheRatioOfPortsDownToPortsUp) {
-  // 16 nodes a leaf at 2:1: 16 cables down, 8 up. Four leaves a rail of 64 nodes.
+  // 16 nodes a leaf at 2:1: 16 cables down, 8 up. 64 nodes take four leaves a rail.
   TopologySpec spec = cluster("hgx-h100", 64, "rail");
   spec.fabric.nodes_per_leaf = 16;
   spec.fabric.oversubscription = {2.0};
@@ -60,7 +60,8 @@ TEST(Fabric, TheSpineTierHasItsOwnRatio) {
 }
 
 TEST(Fabric, RoutesAsItsLinkDoesWhereNobodySaysHow) {
-  // configs/hardware/links.json: EFA sprays packets (SRD), Slingshot is adaptive; else the kind decides.
+  // configs/hardware/links.json: EFA sprays packets (SRD), Slingshot is adaptive; else the link's kind
+  // decides.
   const auto routing = [](const char* link, std::optional<Routing> asked = std::nullopt) {
     TopologySpec spec = cluster("hgx-h100", 4, "rail");
     spec.fabric.link.use = link;
@@ -81,7 +82,8 @@ TEST(Fabric, ARatioForATierThatIsNotThereIsRefused) {
     spec.fabric.tiers = tiers;
     return build(spec, catalogue());
   };
-  // 32 nodes on 8 rails of 64-port switches need two tiers: the spines' ratio waits for more nodes.
+  // 32 nodes on 8 rails of 64-port switches need two tiers only. A ratio for the spines is kept for more
+  // nodes.
   EXPECT_EQ(switches_by_tier(built({2, 7}, std::nullopt)).size(), 2U);
   EXPECT_EQ(switches_by_tier(built({2, 1}, 2)).size(), 2U);
   EXPECT_THROW(static_cast<void>(built({2, 1, 1}, 2)), ConfigError);  // three ratios, two tiers
@@ -107,7 +109,7 @@ TEST(Fabric, AFatTreePutsANodeOnOneLeaf) {
   EXPECT_EQ(t.name(*leaves.begin()), "leaf1");
 }
 
-// A SuperPOD's recipe has eight leaves a unit because it has rails; as a fat tree it has none.
+// A SuperPOD's recipe has eight leaves a unit, one a rail. As a fat tree it has no rails.
 TEST(Fabric, ARecipeOfRailsAsAFatTreePutsANodeOnOneLeaf) {
   TopologySpec spec = cluster("dgx-h100", 16, "fat-tree");
   spec.fabric.use = "dgx-superpod";
@@ -123,14 +125,15 @@ TEST(Fabric, RailOnlyHasNothingBetweenRails) {
   const Topology t = build(cluster("hgx-h100", 8, "rail-only"), catalogue());
   EXPECT_EQ(switches_by_tier(t).size(), 1U);
   const Router router(t, 1);
-  // Rails differ: the sender hands over to its own accelerator of that rail first.
+  // Sender and receiver are on different rails, so the message goes over NVLink to the sender's neighbour on
+  // the receiver's rail first (PXN).
   const Route r = route(router, "node0/gpu0", "node1/gpu3");
   EXPECT_TRUE(r.proxied);
   EXPECT_EQ(r.switches, 1);
 }
 
 TEST(Fabric, TooManyNodesForTheSwitchesSayWhatWouldFit) {
-  // 64-port switches, three tiers, 1:1: 64^3 / 4 = 65,536 ports; 16,384 nodes of 8 need twice as many.
+  // Three tiers of 64-port switches at 1:1 have 64^3 / 4 = 65,536 ports; 16,384 nodes of 8 NICs need 131,072.
   try {
     const Topology t = build(cluster("hgx-h100", 16384, "rail"), catalogue());
     FAIL() << "built with " << t.devices().size() << " devices";
@@ -158,7 +161,7 @@ TEST(Fabric, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
   EXPECT_LT(merged.links().size(), full.links().size());
 }
 
-// Four spines and 32 cables up from a leaf: eight to each, one link of eight or eight of one.
+// A leaf has 32 cables up to four spines, eight to each: one link of eight cables, or eight links of one.
 TEST(Fabric, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
   const TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
   BuildOptions apart;
@@ -191,7 +194,7 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   spec.fabric.use = "alibaba-hpn7";
   spec.fabric.nodes_per_leaf = 16;
   const Topology t = build(spec, catalogue());
-  // One port of 400 Gbit/s a NIC, cut into 200 for each plane; leaves of a rail alternate between planes.
+  // A NIC's port of 400 Gbit/s is split into 200 for each plane. Leaves of a rail alternate between planes.
   std::vector<DeviceId> leaves;
   for (const LinkId l : t.links_from(device(t, "node0/nic3")))
     if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) {
@@ -206,7 +209,7 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
     for (const LinkId l : t.links_from(leaves[static_cast<std::size_t>(plane)]))
       if (t.device(t.link(l).to).tier == 2) above[plane].insert(t.link(l).to);
   for (const DeviceId spine : above[0]) EXPECT_FALSE(above[1].contains(spine));
-  // A queue pair keeps to one port; the two of a connection use both, half each.
+  // A queue pair keeps to one port of the NIC. Two queue pairs of a connection use both ports, half each.
   const auto ports_of = [&](std::uint32_t queue_pairs, std::uint64_t connection) {
     const Router by(t, 1, {}, queue_pairs);
     std::map<DeviceId, double> shares;
@@ -216,7 +219,8 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   };
   EXPECT_EQ(ports_of(1, 0), (std::map<DeviceId, double>{{leaves[0], 1}}));
   EXPECT_EQ(ports_of(1, 1), (std::map<DeviceId, double>{{leaves[1], 1}}));
-  // Rings come by a NIC with every eighth channel; they take the ports by turns all the same.
+  // Rings use a NIC with every eighth channel only (connections 8, 16, 24 ...). These must use both ports
+  // too.
   EXPECT_EQ(ports_of(1, 8), (std::map<DeviceId, double>{{leaves[1], 1}}));
   EXPECT_EQ(ports_of(1, 16), (std::map<DeviceId, double>{{leaves[1], 1}}));
   EXPECT_EQ(ports_of(1, 24), (std::map<DeviceId, double>{{leaves[0], 1}}));
@@ -229,7 +233,7 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
       out += share.share;
     }
   EXPECT_DOUBLE_EQ(out, 1);
-  // Without one ToR cable everything goes over the other plane.
+  // Without the cable to one ToR everything goes over the other plane.
   const LinkId cut[] = {*t.find_link(device(t, "node0/nic3"), leaves[0]),
                         *t.find_link(leaves[0], device(t, "node0/nic3"))};
   const Router after(t, 1, cut, 2);
@@ -238,8 +242,8 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   for (const LinkShare& share : left.links) EXPECT_NE(t.link(share.link).to, leaves[0]);
 }
 
-// 1 us a switch was measured with boxes of a single chip; a chassis of deep buffers takes 3.8 us by itself,
-// and has 5 ns a metre to it besides: 50 m to a CTSW, 100 m to an ATSW.
+// A measured hop of 1 us is of switches with a single chip. A chassis with deep buffers takes 3.8 us by
+// itself, and 5 ns a metre of cable: 4.05 us with 50 m to a CTSW, 4.3 us with 100 m to an ATSW.
 TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
   TopologySpec spec = cluster("hgx-h100-4switch", 36);
   spec.fabric.use = "llama3-roce";
@@ -256,7 +260,7 @@ TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
   EXPECT_EQ((latencies[{2, 3}]), std::set<Duration>{4'300_ns});
   EXPECT_EQ((latencies[{3, 2}]), std::set<Duration>{4'300_ns});  // the same cable down
   EXPECT_EQ((latencies[{2, 1}]), std::set<Duration>{1'000_ns});
-  // What a scenario says of its link holds.
+  // A latency that the scenario gives holds.
   spec.fabric.link.use = "roce-400g";
   spec.fabric.link.latency = 700_ns;
   const Topology said = build(spec, catalogue());
@@ -267,8 +271,8 @@ TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
   }
 }
 
-// 4096 B in 4096 + 82 on RoCE, 4096 + 26 on InfiniBand; packets of 1 KiB leave 1024 / 1106 and 1024 / 1050 of
-// 50 GB/s.
+// Of 50 GB/s packets leave 4096 / (4096 + 82) for payload on RoCE and 4096 / (4096 + 26) on InfiniBand;
+// packets of 1 KiB 1024 / 1106 and 1024 / 1050.
 TEST(Fabric, CablesCarryWhatPacketsOfASizeLeaveOfThem) {
   const auto capacity = [](const char* link, const BuildOptions& options) {
     TopologySpec spec = cluster("hgx-h100", 2, "rail");
@@ -285,7 +289,8 @@ TEST(Fabric, CablesCarryWhatPacketsOfASizeLeaveOfThem) {
 }
 
 TEST(Fabric, UplinksMayBeFasterThanNodePorts) {
-  // MegaScale: 64 ports of 200 Gbit/s down take half of 64 x 400; 64 x 200 / 400 = 32 cables up.
+  // MegaScale: 64 ports of 200 Gbit/s down take half of a switch of 64 x 400 Gbit/s; 64 x 200 / 400 = 32
+  // cables go up.
   TopologySpec spec = cluster("hgx-a100", 128);
   spec.fabric.use = "megascale";
   const Topology t = build(spec, catalogue());
@@ -352,9 +357,9 @@ TEST(Fabric, AKindStandsForItself) {
   EXPECT_EQ(build(spec, catalogue()).fabric_kind, "none");
 }
 
-// 64 nodes of 8 NICs, rail-optimised, switches of 64 ports, 1:2. A leaf takes 42 nodes; of 64 each of two
-// leaves takes 32, with 16 cables up: four spines of 16 leaves x 4. (42 and 22 would want 21 up, and 7
-// spines.)
+// 64 nodes of 8 NICs on rails, switches of 64 ports. At 2:1 a leaf could take 42 nodes (42 ports down, 21
+// up). Nodes are divided evenly instead: two leaves a rail with 32 nodes and 16 cables up each. 16 leaves x
+// 16 cables need four spines, 20 switches in all; filled to 42 and 22 nodes, leaves would need 7 spines.
 TEST(Fabric, LeavesAreFilledAlikeSoThatOversubscriptionSavesSwitches) {
   std::size_t before = 1000;
   for (const double ratio : {1.0, 2.0, 3.0, 4.0}) {

@@ -1,4 +1,4 @@
-// What the topology tests share: the shipped catalogue, and topologies by a few words.
+// Shared by the topology tests: the shipped catalogue, short forms for topologies and routes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ inline Route route(const Router& router, std::string_view from, std::string_view
   return out;
 }
 
-// By the NICs that a channel of a ring names.
+// The route by the NICs that a channel of a ring names.
 inline Route route_by(const Router& router, std::pair<std::string_view, std::string_view> ends,
                       std::pair<std::string_view, std::string_view> nics) {
   const Topology& t = router.topology();
@@ -57,7 +57,7 @@ inline Route route_by(const Router& router, std::pair<std::string_view, std::str
   return out;
 }
 
-// "gpu0 pcie0 cpu0": what the route passes, node names left out when all is in node0.
+// The devices that the route passes, as in "gpu0 pcie0 cpu0"; "node0/" is left out of names.
 inline std::string path_of(const Topology& t, const Route& r) {
   std::string text;
   const auto add = [&](DeviceId d) {

@@ -1,4 +1,4 @@
-// Whatever stands in a file: a topology, or a sentence with the file's name. Never anything else.
+// Whatever a file holds, reading it gives a topology or a ConfigError with a message. It never crashes.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -69,7 +69,7 @@ Topology from_native(const std::string& text) {
   return build_file(path.string(), catalogue());
 }
 
-// Cut off, bytes changed, pieces repeated or swapped for hostile ones.
+// The text cut off, with bytes changed, a piece repeated, or a piece replaced by a hostile one.
 std::string mutated(const std::string& seed, std::mt19937_64& dice) {
   std::string text = seed;
   const auto below = [&](std::size_t n) {
@@ -163,7 +163,7 @@ TEST(Import, HwlocTellsSocketsSlotsAndNvlinks) {
   EXPECT_EQ(t.link(nvlink).kind, LinkKind::nvlink);
   EXPECT_EQ(t.link(nvlink).count, 4);
   EXPECT_DOUBLE_EQ(t.link(nvlink).line_rate.value(), 100e9);
-  // 31.5 GB/s of the switch's own link.
+  // The switch's own link has 31.5 GB/s.
   const LinkId up = *t.find_link(device(t, "node0/pcie0"), device(t, "node0/cpu0"));
   EXPECT_DOUBLE_EQ(t.link(up).line_rate.value(), 31.5e9);
 }

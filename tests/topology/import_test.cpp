@@ -41,7 +41,7 @@ TEST(Import, IbnetdiscoverCablesAreCountedOnceAtTheirSpeed) {
   const Topology t = build(read_ibnetdiscover(kFabric, options).spec, catalogue());
   EXPECT_EQ(count(t, DeviceKind::fabric_switch), 2);
   EXPECT_EQ(count(t, DeviceKind::nic), 1);
-  // Two cables, both ways each, and the adapter's bus.
+  // Two cables and the adapter's bus, each in both directions.
   EXPECT_EQ(t.links().size(), 6U);
   const DeviceId nic = device(t, "node0/nic0");
   for (const LinkId l : t.links_from(nic))
@@ -90,7 +90,8 @@ TEST(Import, TheSameNvlinkCountEverywhereIsAnNvswitch) {
   EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
 }
 
-// HGX A100 4-GPU: 12 links of each, 4 to each of three others; as cables 4 x 25 GB/s a pair.
+// HGX A100 4-GPU: each GPU has 12 NVLinks, four to each of three others. They are cables of 4 x 25 GB/s a
+// pair.
 TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
   ImportOptions options;
   options.figures = &catalogue().accelerator("a100-sxm4-80gb");
@@ -111,7 +112,8 @@ TEST(Import, NvlinksThatCannotBeAreASentence) {
   EXPECT_THROW((void)read_nvidia_smi(many, {}), ConfigError);
 }
 
-// NVLinks between all GPUs hide the sockets: their CPUs tell, else one is assumed.
+// Where all GPUs are joined by NVLink, their cells do not show sockets. GPUs with the same CPU affinity share
+// a socket; without affinities one socket is assumed.
 TEST(Import, GpusBesideTheSameCpusShareASocket) {
   std::string text = kMatrix;
   const std::string nic = "NIC0\tPXB\tPXB\tSYS\tSYS\t X \n";
@@ -127,8 +129,9 @@ TEST(Import, GpusBesideTheSameCpusShareASocket) {
   EXPECT_EQ(sockets(text), 1);
 }
 
-// 12 links: NVLink 3 by their number; a B200 has NVLink 5 however many are up, and switches that reduce. Of
-// PCIe the matrix says nothing: 32 GB/s a direction is an A100's slot, 64 GB/s what is taken else.
+// 12 links look like NVLink 3 (25 GB/s). The accelerator, if it is named, says which NVLink it has (B200:
+// NVLink 5, 50 GB/s), whether its switches reduce, and which PCIe slot: 32 GB/s a direction for A100, else
+// 64 GB/s.
 TEST(Import, TheAcceleratorTellsTheNvlink) {
   const auto speed = [](const char* accelerator) {
     ImportOptions options;

@@ -9,7 +9,8 @@ namespace topsim::topology::named_link_test {
 using namespace topsim::literals;
 using ::testing::HasSubstr;
 
-// A leaf with two cables to each of four spines, of which each has two cores: sets of four and of eight.
+// A leaf with two cables to each of four spines; each spine has two cores of its own. Spines and cores are
+// merged into one device each, of four and of eight switches.
 Topology merged() {
   TopologyBuilder builder;
   builder.set_nodes(1);
@@ -55,7 +56,7 @@ TEST(NamedLink, ToOneOfFourSpinesIsAQuarter) {
     EXPECT_EQ(only(topology, name).of, 4U) << name;
 }
 
-// Two cores a spine: cores 4 and 5 are those of spine 2.
+// With two cores a spine, cores 4 and 5 belong to spine 2.
 TEST(NamedLink, FromASpineToACoreIsThereWhereTheTwoAreCabled) {
   const Topology topology = merged();
   EXPECT_EQ(only(topology, "spine0 -> core0[5]").of, 8U);
@@ -64,7 +65,8 @@ TEST(NamedLink, FromASpineToACoreIsThereWhereTheTwoAreCabled) {
   EXPECT_THAT(refusal("spine0[2] -> core0[6]"), HasSubstr("no link"));
 }
 
-// The second of two cables to the fourth spine is number 7 of eight; three are not there.
+// Cables count over all spines: the second cable to the fourth spine is number 7 of eight, and there is no
+// third.
 TEST(NamedLink, IsASingleCableOfABundleByItsNumber) {
   const Topology topology = merged();
   const NamedLink cable = only(topology, "leaf0 -> spine0[3] #1");
@@ -75,7 +77,7 @@ TEST(NamedLink, IsASingleCableOfABundleByItsNumber) {
   EXPECT_THAT(refusal("leaf0 -> spine0 #8"), HasSubstr("no link"));
 }
 
-// Cables that messages keep to one of are links of their own: the names of the ends mean all of them.
+// Where a message keeps to one of several cables, each cable is a link. Without a number a name means all.
 TEST(NamedLink, WithoutANumberIsEveryCableBetweenItsEnds) {
   TopologyBuilder builder;
   builder.set_nodes(1);

@@ -1,4 +1,4 @@
-// NCCL's topology file: what it says becomes devices and links, what it leaves out or gets wrong a finding.
+// NCCL's topology file becomes devices and links. What it leaves out or gets wrong becomes a finding.
 #include "topology/import/nccl_xml.hpp"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,8 @@ TEST(NcclXml, NumbersThatCountNothingAreSentences) {
   EXPECT_THROW((void)read(box("", "", "", R"(speed="NaN")")), ConfigError);
 }
 
-// As clouds ship them: eight GPUs and a NIC known by their classes, no <gpu>, no <nvlink>, no <net>.
+// As clouds ship them: eight GPUs and a NIC that only their PCI classes identify, no <gpu>, <nvlink> or
+// <net>.
 std::string cloud_box(const std::string& gpu = "") {
   std::string text = R"(<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">)";
   for (int i = 0; i < 8; ++i)
@@ -133,7 +134,7 @@ TEST(NcclXml, NvlinksThatTheFileLeavesToNvmlAreTheBoardsAndSaid) {
   EXPECT_EQ(import.topology.facts_of(*import.topology.find_device("node0/gpu7")).compute_capability, 80);
 }
 
-// Eight V100 are wired as a mesh of cubes, or by NVSwitches: nothing is made up.
+// Eight V100 may be wired as a hybrid cube mesh or by NVSwitches, so no NVLinks are assumed.
 TEST(NcclXml, NvlinksOfUnknownWiringAreLeftOutAndSaid) {
   const NcclXmlImport import = of_cloud("v100-sxm2-32gb");
   EXPECT_THAT(import.findings, Contains(HasSubstr("how they are wired is not known")));

@@ -93,7 +93,8 @@ TEST(Node, GpusOfOneTrayReachEachOtherOverTheRacksSwitchesNotThroughTheirHost) {
   const Topology t = build(cluster("gb200-nvl72", 2, "rail"), catalogue());
   const Router router(t, 1);
   EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
-  // On the other board's rail: handed to the GPU beside that NIC first (PXN), over NVLink as well.
+  // The receiver's rail is that of the other board, so the message first goes to the GPU beside that NIC
+  // (PXN), over NVLink too.
   const Topology racks = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
   const Router between(racks, 1);
   Route out;
@@ -112,7 +113,8 @@ TEST(Node, TwoRacksAreTwoScaleUpDomains) {
 }
 
 TEST(Node, RacksAreFilledEvenlyWhereTheirTraysDoNotDivideTheNodes) {
-  // 64 trays on racks of 18: four of 16. 36 fill two; 38 = 2 x 19 has no part between 9 and 18.
+  // Trays per rack are the largest number from 9 to 18 that divides the nodes: 64 are four racks of 16, 20
+  // two of 10, 36 two of 18. 38 = 2 x 19 has no such divisor, and 12 fit in one rack: 18.
   EXPECT_EQ(even_domain(64, 18), 16);
   EXPECT_EQ(even_domain(20, 18), 10);
   EXPECT_EQ(even_domain(36, 18), 18);
@@ -164,8 +166,8 @@ TEST(Node, WithFewerNicsSharesThem) {
   EXPECT_TRUE(route(router, "node0/gpu7", "node1/gpu7").crosses_fabric);
 }
 
-// NVLinks of a mesh and NICs on accelerators go with those that are left out: GPU 0 of a DGX-1 keeps its
-// links to 1, 2 and 3.
+// Accelerators that a job leaves out take their NVLinks and NICs with them. GPU 0 of a DGX-1 keeps its links
+// to 1, 2 and 3.
 TEST(Node, OfAMeshKeepsTheLinksAmongItsPart) {
   TopologySpec spec = cluster("dgx-1-v100", 1);
   spec.node.accelerators = 4;
@@ -176,9 +178,9 @@ TEST(Node, OfAMeshKeepsTheLinksAmongItsPart) {
   EXPECT_EQ(bricks, 3U);
 }
 
-// An Intel root complex sends what one GPU writes to another on in packets of 64 bytes, with 26 of header
-// each as with 256: (64 + 26) / 64 of it instead of (256 + 26) / 256. AMD's passes packets on as they are;
-// what goes through the host's memory, or below a switch, is cut by nobody.
+// An Intel root complex splits what one GPU writes to another into packets of 64 bytes. With 26 bytes of
+// header each that is (64 + 26) / 64 on the link instead of (256 + 26) / 256. AMD's passes packets on as they
+// are. What goes through host memory or stays below a PCIe switch is not split.
 TEST(Node, PeersBehindAnIntelRootComplexTakeMoreOfItsLinks) {
   const auto shares = [](const char* node, const char* cpu, const char* to) {
     TopologySpec spec = cluster(node, 1);
@@ -199,7 +201,7 @@ TEST(Node, PeersBehindAnIntelRootComplexTakeMoreOfItsLinks) {
   EXPECT_THAT(shares("srv-8x4090-dual", "intel-spr", "node0/gpu1"), Each(1));
 }
 
-// Of equal nodes one is kept; a copy of the topology whose links may change keeps all.
+// Of equal nodes the topology stores one. A copy whose links may change (with_links) stores all.
 TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
   const Topology once = build(cluster("hgx-h100", 3, "fat-tree"), catalogue());
   const Topology all = once.with_links([](Link&) {});
@@ -229,7 +231,8 @@ TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
   for (std::uint32_t n = 0; n < 3; ++n) EXPECT_EQ(once.devices_of_node(n), all.devices_of_node(n)) << n;
 }
 
-// Lists that the builder makes of the first of equal nodes, against a look at each device and link.
+// The builder derives lists from the first of equal nodes. They must equal lists made by visiting every
+// device and link.
 TEST(Node, ListsOfCopiesAreThoseOfEveryDeviceAndLink) {
   for (const char* recipe : {"hgx-h100", "dgx-a100", "gb200-nvl72", "hgx-a100-4nic"}) {
     SCOPED_TRACE(recipe);
@@ -254,7 +257,7 @@ TEST(Node, ListsOfCopiesAreThoseOfEveryDeviceAndLink) {
     EXPECT_THAT(t.accelerators(), testing::ElementsAreArray(accelerators));
     for (std::uint32_t n = 0; n < t.nodes(); ++n)
       EXPECT_THAT(t.nics_of_node(n), testing::ElementsAreArray(nics[n])) << "node " << n;
-    const Topology::Copies& copies = t.copies();  // trays of a rack share switches, which stand between them
+    const Topology::Copies& copies = t.copies();  // trays of a rack share NVSwitches, so they are no copies
     EXPECT_EQ(copies.nodes, std::string(recipe) == "gb200-nvl72" ? 0U : 3U);
     for (std::uint32_t l = 0; l < copies.nodes * copies.links; ++l) {
       const Link &first = t.links()[l % copies.links], &link = t.links()[l];

@@ -1,4 +1,4 @@
-// Accelerators behind NICs of their own, which no bus joins.
+// Accelerators that reach only a NIC of their own, because no bus joins them.
 #include <gtest/gtest.h>
 
 #include "tests/topology/fixtures.hpp"
@@ -25,8 +25,8 @@ Topology apart() {
   return std::move(builder).finish();
 }
 
-// A channel that enters and leaves nodes by the first NIC is asked for by all of them; the second accelerator
-// has its own.
+// A ring's channel names nic0 for every accelerator of a node. gpu1 cannot reach nic0, so its own NIC takes
+// over.
 TEST(OwnNics, TakeOverFromThoseThatAnAcceleratorCannotReach) {
   const Topology t = apart();
   const Router router(t, 1);

@@ -62,14 +62,15 @@ TEST(Router, ForcedNicsAreUsed) {
   const Topology t = build(rails(2, Routing::adaptive), catalogue());
   const Router router(t, 1);
   const Route r = route_by(router, {"node0/gpu0", "node1/gpu0"}, {"node0/nic3", "node1/nic3"});
-  // The sender hands over to GPU 3 (PXN); the receiver's NIC writes over PCIe as it must.
+  // The sender's NIC is GPU 3's, reached over NVLink (PXN). The receiver's NIC must write over PCIe.
   EXPECT_EQ(path_of(t, r),
             "gpu0 nvswitch0 gpu3 pcie3 nic3 leaf3 node1/nic3 node1/pcie3 node1/cpu0 node1/pcie0 node1/gpu0");
 }
 
 TEST(Router, LatencyIsNicBasePlusTheMeasuredFigureForEverySwitch) {
-  // DeepSeek, ISCA 2025, table 5: InfiniBand 2.8 us within a leaf, 3.7 us across leaves (two more switches),
-  // one way: 0.45 us a switch, 2.35 us NICs and hosts; RoCE 3.6 and 5.6: 1.0 and 2.6.
+  // DeepSeek, ISCA 2025, table 5, one way. InfiniBand: 2.8 us within a leaf and 3.7 us across leaves, two
+  // switches more, so 0.45 us a switch and 2.35 us for NICs and hosts. RoCE: 3.6 and 5.6 us, so 1.0 and
+  // 2.6 us.
   const auto nic_to_nic = [](const std::string& link, const char* to) {
     TopologySpec spec = cluster("hgx-h100", 8, "rail");
     spec.fabric.link.use = link;
@@ -120,7 +121,7 @@ TEST(Router, EcmpSpreadsConnectionsOverAllUplinks) {
   std::map<LinkId, int> uses;
   for (std::uint64_t connection = 0; connection < 3200; ++connection)
     ++uses[route(router, "node0/nic0", "node40/nic0", connection).links[1].link];
-  // 32 uplinks, 100 connections each on average, standard deviation about 10: five of them either way.
+  // 3,200 connections over 32 uplinks: 100 each with a standard deviation of 10; five deviations are allowed.
   EXPECT_EQ(uses.size(), 32U);
   for (const auto& [link, count] : uses) {
     EXPECT_GT(count, 50);
@@ -128,9 +129,9 @@ TEST(Router, EcmpSpreadsConnectionsOverAllUplinks) {
   }
 }
 
-// Four queue pairs over 32 uplinks: 32 x (1 - (31/32)^4) = 3.817 different ones on average (of one connection
-// 0.42 either way, of 3,200 0.007). The cables of the NICs carry all, each uplink what its queue pairs bring,
-// and the switches between are passed once.
+// Four queue pairs take 32 x (1 - (31/32)^4) = 3.817 different uplinks of 32 on average, with a standard
+// deviation of 0.42 for one connection and 0.007 for the mean of 3,200. A message uses the NICs' cables with
+// share 1, each uplink with a quarter per queue pair, and passes the tier above once.
 TEST(Router, EcmpDividesAConnectionOverTheWaysOfItsQueuePairs) {
   const Topology t = build(rails(64, Routing::ecmp), catalogue());
   const Router single(t, 1), router(t, 1, {}, 4);
@@ -218,7 +219,8 @@ TEST(Router, EveryPairOfRanksIsConnected) {
 }
 
 TEST(Router, StructuralAndSearchedRoutesAgree) {
-  // A dead link on another leaf makes the router search; paths that do not meet it stay the same.
+  // A dead link anywhere makes the router search instead of computing paths from the structure. Paths that do
+  // not meet that link must stay the same.
   for (const Routing routing : {Routing::adaptive, Routing::ecmp}) {
     const Topology t = build(rails(64, routing), catalogue());
     const Router structural(t, 1);
@@ -264,8 +266,8 @@ std::string nic_at(const Topology& t, const Route& r, bool sender) {
   return {};
 }
 
-// Any NIC of a box is within reach over NVLink, so the eight accelerators of a box are dealt over the NICs
-// that are left: over five of them at most two each. So are channels that ask for a lost one, whoever sends.
+// Any NIC of a box is within reach over NVLink, so the eight accelerators are divided over the NICs that are
+// left: with five at most two each. The same holds for channels that ask for a lost NIC, whoever sends.
 TEST(Router, WhatLostNicsCarriedIsDealtOverThoseLeft) {
   const Topology t = build(rails(2, Routing::adaptive), catalogue());
   std::vector<LinkId> dead;
@@ -293,8 +295,8 @@ TEST(Router, WhatLostNicsCarriedIsDealtOverThoseLeft) {
   }
 }
 
-// Two accelerators and two NICs behind each PCIe switch: the other one takes over, and where both are lost
-// two of other switches.
+// Each PCIe switch has two accelerators and two NICs. If one NIC is lost the other takes over; if both are
+// lost, the accelerators take two NICs of other switches.
 TEST(Router, ANicAsNearTakesOverBeforeOthers) {
   const Topology t = build(cluster("dgx-a100", 2, "rail"), catalogue());
   std::vector<LinkId> dead = links_of(t, "node0/nic0");
@@ -318,8 +320,8 @@ TEST(Router, AnIsolatedNodeIsToldWhy) {
             "node0/gpu0 cannot reach node1/gpu0: the topology has no fabric between nodes (topology.fabric)");
 }
 
-// One node of eight NICs a leaf, two leaves, several cables to each spine: each of the eight destinations of
-// a leaf has a cable of its own, up and down.
+// Two leaves with one node of eight NICs each, several cables to each spine. Static routing gives each of a
+// leaf's eight destinations a cable of its own up and down: 16.
 TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
   TopologySpec spec = cluster("hgx-h100", 2, "fat-tree");
   spec.fabric.nodes_per_leaf = 1;
@@ -336,9 +338,9 @@ TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
   EXPECT_EQ(between.size(), 16U);
 }
 
-// Four nodes of eight NICs a leaf, four spines, eight cables to each. A cable between leaf 0 and spine 0 is
-// dead: of the 32 ports of leaf 0 eight are reached through each spine, over eight cables at three of them
-// and seven at the fourth, where two ports share one; 31 cables in all, from every leaf the same.
+// A leaf has four nodes of eight NICs and eight cables to each of four spines. One cable between leaf 0 and
+// spine 0 is dead. Eight of leaf 0's 32 ports are reached through each spine: over eight cables at three of
+// them, over seven at spine 0, where two ports share one. That is 31 cables, the same from every leaf.
 TEST(Router, StaticRoutingWithADeadCableStillUsesAllOthersDownToTheLeaf) {
   TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
   spec.fabric.routing = Routing::static_;
@@ -359,7 +361,7 @@ TEST(Router, StaticRoutingWithADeadCableStillUsesAllOthersDownToTheLeaf) {
   for (const auto& [cable, ports] : down[0]) EXPECT_LE(ports, 2);
 }
 
-// Recipes make node after node, files need not: here the links of node 1 come first, a cable between them.
+// Recipes make node after node, but a file need not: here the links of node 1 come before those of node 0.
 TEST(Router, LinksOfNodesMayComeInAnyOrder) {
   using namespace topsim::literals;
   TopologyBuilder builder;

@@ -1,4 +1,5 @@
-// Router::sketch() is route() at the grain of stretches: expanded, it is the same links with the same shares.
+// Router::sketch() is route() in coarser form (routes.hpp: cells, stretches, sites). Expanded to links, it
+// must have the same links with the same shares.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -78,8 +79,8 @@ TEST_P(Sketch, ANodeIsOneCellLikeTheNextOne) {
   EXPECT_EQ(router.kind_of_cell(0), router.kind_of_cell(1));
 }
 
-// The same links without what the builder knew of the nodes (with_links() may have changed any of them): each
-// node is looked at by itself then.
+// with_links() gives the same links without the builder's knowledge that nodes are equal, so the router looks
+// at each node by itself. The result must be the same.
 TEST_P(Sketch, OfCopiesOfANodeIsThatOfNodesLookedAtOneByOne) {
   const Topology copied = cluster(GetParam()), single = copied.with_links([](Link&) {});
   ASSERT_EQ(copied.copies().nodes, GetParam().nodes);
@@ -107,8 +108,8 @@ TEST_P(Sketch, ANodeWithASlowerLinkIsOfAnotherKind) {
   EXPECT_NE(router.kind_of_cell(0), router.kind_of_cell(1));
 }
 
-// What is said of a trip holds for every route between such nodes: resolved in the cells of the two ends, its
-// stops are the stretches of the sketch.
+// A trip holds for every route between nodes of equal standings. Resolved for the two nodes at hand, its
+// stops must be the stretches of the sketch.
 TEST_P(Sketch, OfARouteIsThatOfItsTrip) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
@@ -141,7 +142,7 @@ TEST_P(Sketch, OfARouteIsThatOfItsTrip) {
     }
 }
 
-// Nodes are on one site where their cables lead to the same leaves.
+// Nodes have the same site exactly where their cables lead to the same leaves.
 TEST_P(Sketch, SitesAreTheLeavesThatNodesHangOn) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
@@ -152,7 +153,7 @@ TEST_P(Sketch, SitesAreTheLeavesThatNodesHangOn) {
       leaves[topology.device(link.from).node].push_back(link.to);
   for (std::uint32_t a = 0; a < topology.nodes(); ++a) {
     if (GetParam().routing != Routing::adaptive) {
-      EXPECT_EQ(router.standing(a).site, Router::kNowhere);  // hashed routes hang on more than that
+      EXPECT_EQ(router.standing(a).site, Router::kNowhere);  // hashed routes depend on more
       continue;
     }
     for (std::uint32_t b = 0; b < topology.nodes(); ++b)

@@ -39,7 +39,7 @@ TEST(Torus, ANodeOfATorusIsABlockOfNeighbours) {
   EXPECT_THROW({ EXPECT_TRUE(build(spec, catalogue()).accelerators().empty()); }, ConfigError);
 }
 
-// Eight v5e chips are 4 x 2: three neighbours along each of two rows and four between, both ways.
+// Eight v5e chips form 4 x 2: two rows of four with three links each and four links between them, both ways.
 TEST(Torus, AHostOfATorusAloneHasTheLinksBetweenItsChips) {
   const Topology t = build(cluster("tpu-v5e-host", 1), catalogue());
   EXPECT_EQ(t.torus_dimensions, (std::vector<int>{4, 2}));
