@@ -1,12 +1,12 @@
-// What tells ranks apart before folding looks at what they are members of.
+// Colours of ranks: what tells them apart before folding looks at the groups they belong to.
 #include <gtest/gtest.h>
 
 #include "sim/fold/incidence.hpp"
 
 namespace topsim::fold::colours_test {
 
-// Rank 2 is throttled and comes back (two changes), rank 5 is throttled once: 2 x (2 + 1) = 5 + 1 must not
-// make them one class.
+// Rank 2 is throttled and comes back (two changes), rank 5 is throttled once. A sum of (rank + 1) over
+// changes would give both 6 (2 x 3 and 1 x 6) and make them one class.
 TEST(RankColours, RanksWhoseSpeedChangesStandForThemselvesHoweverOftenItDoes) {
   topology::TopologyBuilder builder;
   topology::Device gpu{topology::DeviceKind::accelerator};

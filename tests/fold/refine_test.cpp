@@ -27,7 +27,7 @@ TEST(Refine, KeepsEveryItemApartWithoutFolding) {
 }
 
 TEST(Refine, SplitsByDistanceFromTheOddOneOut) {
-  // One item of another colour on a directed cycle of 8: every distance from it is a class of its own.
+  // A directed cycle of 8 with one item of another colour: each distance from it is a class of its own.
   LabelledGraph graph;
   for (int i = 0; i < 8; ++i) graph.add(i == 0 ? 2 : 1);
   for (std::uint32_t i = 0; i < 8; ++i) graph.connect(i, (i + 1) % 8, 0);
@@ -35,7 +35,7 @@ TEST(Refine, SplitsByDistanceFromTheOddOneOut) {
 }
 
 TEST(Refine, TellsTheTwoEndsOfAnEdgeApart) {
-  // A directed path of 2 in four copies: senders and receivers, two classes.
+  // Four copies of one directed edge: senders are one class, receivers another.
   LabelledGraph graph;
   for (int i = 0; i < 8; ++i) graph.add(1);
   for (std::uint32_t i = 0; i < 8; i += 2) graph.connect(i, i + 1, 0);
@@ -51,7 +51,7 @@ TEST(Refine, TellsLabelsApart) {
 }
 
 TEST(Refine, CountsNeighboursAsAMultiset) {
-  // A star with two leaves and one with three: centres differ, so leaves do too.
+  // A star with two leaves and a star with three: the centres differ, and so do their leaves.
   LabelledGraph graph;
   for (int i = 0; i < 7; ++i) graph.add(1);
   graph.connect(0, 2, 0);
@@ -63,8 +63,8 @@ TEST(Refine, CountsNeighboursAsAMultiset) {
 }
 
 TEST(Refine, CountsAnEdgeAsOftenAsItStandsForOne) {
-  // A centre with four leaves as two items, the second standing for four with one edge for them all, and a
-  // centre with three: the first two centres are alike, the third is not.
+  // Three centres: one with four leaves, one with a single item that stands for four leaves, with one edge
+  // for all of them, and one with an item that stands for three. The first two are alike, the third is not.
   LabelledGraph graph;
   for (int i = 0; i < 3; ++i) graph.add(1);
   for (int i = 0; i < 4; ++i) graph.connect(0, graph.add(2), 0);
@@ -77,7 +77,8 @@ TEST(Refine, CountsAnEdgeAsOftenAsItStandsForOne) {
   EXPECT_EQ(graph.count_back(graph.edges().back()), 1U);
 }
 
-// Every class sees equally many of every class through every label, from either end: checked pair by pair.
+// The partition is equitable: items of one class have equally many neighbours of every class through every
+// label, at either end. Checked pair by pair.
 TEST(Refine, MakesEquitablePartitionsOfRandomGraphs) {
   std::uint64_t state = 1;
   const auto below = [&](std::uint32_t n) {
