@@ -1,4 +1,5 @@
-// When Megatron's stages exchange gradients and weights: not each as it can, but all at the same time.
+// Exchanges of gradients and weights in Megatron's pipelines: all stages launch them at the same time, not
+// each as soon as it could (Framework::aligns_exchanges).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ using program::OpKind;
 using program::Phase;
 using ::testing::ElementsAre;
 
-// 4 stages of `chunks` chunks of one layer, 8 micro-batches, 2 replicas.
+// pp = 4 with `chunks` virtual stages of one layer each, 8 micro-batches, 2 replicas.
 WorkloadSpec pipeline(int chunks) {
   WorkloadSpec workload;
   workload.framework = "megatron";
@@ -25,7 +26,8 @@ WorkloadSpec pipeline(int chunks) {
   return workload;
 }
 
-// Of a stage: how many of its passes have begun when each exchange of `exchanged` is launched.
+// For every exchange of phase `exchanged` in this stage's program: how many passes of kind `pass` have begun
+// before it is launched.
 std::vector<std::size_t> passes_before(const program::RankProgram& stage, Phase exchanged, Phase pass) {
   std::set<std::pair<int, std::uint32_t>> begun;
   std::vector<std::size_t> counts;
@@ -37,9 +39,10 @@ std::vector<std::size_t> passes_before(const program::RankProgram& stage, Phase 
   return counts;
 }
 
-// Backward passes come in groups of 4 micro-batches: chunk 1, chunk 0, chunk 1, chunk 0. The first stage is
-// done with chunk 1 after 12 of 16 and reduces it then; stage r, r passes ahead of it, after 12 + r. Chunk 0
-// goes when everything is over, and all but the first stage's first chunk in one bucket.
+// A stage runs 16 backward passes, in groups of 4 micro-batches: chunk 1, chunk 0, chunk 1, chunk 0. The
+// first stage finishes chunk 1 after 12 passes and reduces it then. Stage r runs r passes ahead of it, so at
+// that time it has run 12 + r. Chunk 0 is reduced at the end, after all 16. Only the first stage divides its
+// first chunk into several buckets.
 TEST(AlignedExchanges, StagesReduceAChunkWhenTheFirstIsDoneWithItsOwn) {
   const auto program = training_step(pipeline(2), a100(), 8);
   program::validate(program);
@@ -52,8 +55,9 @@ TEST(AlignedExchanges, StagesReduceAChunkWhenTheFirstIsDoneWithItsOwn) {
   EXPECT_TRUE(std::all_of(first.begin() + 1, first.end(), [](std::size_t n) { return n == 16; }));
 }
 
-// Forward passes: chunks 0, 1, 2 of four micro-batches each. Chunks 0 and 1 are gathered at once, chunk 2
-// when the first stage begins with chunk 1, after 4 passes: stage r then has r more behind it in its order.
+// Forward passes come in groups of 4 micro-batches too: chunk 0, chunk 1, chunk 2. Every stage gathers chunks
+// 0 and 1 at the start, and chunk 2 when the first stage begins with chunk 1, after 4 passes. Stage r starts
+// r passes later, so it has begun 4 - r by then.
 TEST(AlignedExchanges, StagesGatherTheNextChunkWhenTheFirstDoes) {
   const auto program = training_step(pipeline(3), a100(), 8);
   for (std::size_t r = 1; r < 4; ++r)
@@ -62,8 +66,9 @@ TEST(AlignedExchanges, StagesGatherTheNextChunkWhenTheFirstDoes) {
         << r;
 }
 
-// Without virtual stages the first stage alone reduces in its last backward pass, 40 million gradients at a
-// time (a layer of 4096 has 201 million); the others have their bubble for it, and one bucket.
+// Without virtual stages only the first stage reduces during its last backward pass, in buckets of 40 million
+// gradients (a layer of hidden size 4096 has 201 million). The others have their bubble for it: one bucket,
+// after the pass.
 TEST(AlignedExchanges, OneChunkIsReducedInTheBubble) {
   WorkloadSpec workload = pipeline(1);
   workload.model.hidden = 4096;

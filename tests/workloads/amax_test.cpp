@@ -1,4 +1,5 @@
-// Delayed scaling shares the maxima of tensors after every pass (Transformer Engine).
+// Delayed scaling of fp8: after every pass the ranks of a stage reduce the maxima of their tensors
+// (Transformer Engine).
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
@@ -9,7 +10,7 @@
 namespace topsim::workloads::amax_test {
 using namespace testing;
 
-// Llama-3 70B, tensor 8 x pipeline 2 x data 4, 32 micro-batches.
+// Llama-3 70B, tp 8 x pp 2 x dp 4, 32 micro-batches.
 WorkloadSpec workload(const char* framework = "megatron@2024", Precision gemm = Precision::fp8) {
   WorkloadSpec result = llama3_70b_on_64();
   result.framework = framework;
@@ -36,8 +37,9 @@ Shared shared(const WorkloadSpec& spec, std::uint32_t ranks = 64) {
   return result;
 }
 
-// A forward and a backward pass of each micro-batch. Of 40 layers with 4 products: 3 maxima each forward, 2
-// backward, 4 bytes a maximum. All 32 ranks of the first stage.
+// One reduction after the forward and one after the backward pass of each of 32 micro-batches, over all 32
+// ranks of the first stage. Bytes: 40 layers x 4 products x 3 maxima (input, weights, result) x 4 B. The
+// first two calls are both forward, since the first of two stages begins with two forward passes.
 TEST(Amax, IsReducedOverTheStageAfterEveryPass) {
   const Shared all = shared(workload());
   EXPECT_EQ(all.calls, 2 * 32);
@@ -46,14 +48,15 @@ TEST(Amax, IsReducedOverTheStageAfterEveryPass) {
   EXPECT_EQ(all.members.back(), 31u);
 }
 
-// Backward: two of each product. Without a pipeline the second call is the first backward pass'.
+// A backward pass has 2 maxima for each product: gradients of its result and of its input. With pp = 1 the
+// second call belongs to the first backward pass.
 TEST(Amax, BackwardHasTwoMaximaAProduct) {
   WorkloadSpec spec = workload();
   spec.plan.pp = 1, spec.plan.dp = 8;
   EXPECT_THAT(shared(spec).bytes, ::testing::ElementsAre(4 * 3 * 4 * 80, 4 * 2 * 4 * 80));
 }
 
-// tp_only_amax_red: the tensor group alone; with context ranks these too.
+// Transformer Engine's tp_only_amax_red: the 8 tensor ranks alone, or 8 x 2 with context parallelism.
 TEST(Amax, OfTensorRanksAlone) {
   WorkloadSpec spec = workload();
   spec.precision.amax_reduction = AmaxReduction::tensor;
@@ -64,7 +67,8 @@ TEST(Amax, OfTensorRanksAlone) {
   EXPECT_EQ(shared(spec).calls, 0);
 }
 
-// Scales of a tensor's own maximum, of blocks, and 16 bits have none to share.
+// 16-bit products have no scales; block scales (MXFP8) and the current maximum of a tensor (megatron@2025)
+// are local to a rank.
 TEST(Amax, IsOfDelayedScalingAlone) {
   EXPECT_EQ(shared(workload("megatron@2024", Precision::bf16)).calls, 0);
   EXPECT_EQ(shared(workload("megatron@2024", Precision::mxfp8)).calls, 0);
@@ -72,7 +76,8 @@ TEST(Amax, IsOfDelayedScalingAlone) {
   EXPECT_EQ(shared(workload("megatron@2022")).calls, 0);
 }
 
-// A mixture's grouped products have three maxima for each local expert: 2 of attention and 2 x 8 / 4.
+// Every local expert's products have maxima of their own. Products of a layer: 2 in attention and 2 in each
+// of 8 / 4 local experts, in 4 layers.
 TEST(Amax, OfEveryExpert) {
   WorkloadSpec spec = workload();
   spec.model = gpt(4, 1024, 16);

@@ -1,4 +1,4 @@
-// Attention kernels against what others measured.
+// The attention model against published kernel times.
 #include <gtest/gtest.h>
 
 #include "sim/scenario/shipped.hpp"
@@ -14,7 +14,7 @@ struct Measured {
   double forward_ms, backward_ms;
 };
 
-// A few calls are over before the power limit lowers the clock.
+// Benchmarks of a few calls end before the power limit lowers the clock.
 topology::Accelerator cool(const topology::Catalogue& catalogue, const char* gpu) {
   topology::Accelerator accelerator = catalogue.accelerator(gpu);
   accelerator.sustained_flops.clear();
@@ -22,8 +22,8 @@ topology::Accelerator cool(const topology::Catalogue& catalogue, const char* gpu
 }
 
 // cuDNN 9.19, causal (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results of February 2026,
-// directories gb200_919_only_cudnn and gb300_919_only_cudnn). The constants were set from the rows without a
-// window; those with one, of gpt-oss, are blind.
+// directories gb200_919_only_cudnn and gb300_919_only_cudnn). The rows without a window set the model's
+// constants; those with a window, from gpt-oss, did not and are a blind check.
 const std::vector<Measured>& rows() {
   using enum Precision;
   static const std::vector<Measured> table{
@@ -45,8 +45,8 @@ const std::vector<Measured>& rows() {
       {"gb200", bf16, 32768, 64, 8, 64, 64, 1024, 2, 1.711, 4.099},
       {"gb300", bf16, 4096, 64, 8, 64, 64, 1024, 2, 0.178, 0.472},
       {"gb300", bf16, 32768, 64, 8, 64, 64, 1024, 2, 1.448, 3.930},
-      // 9.23, results/gpt_oss/gb200 of May 2026; its 16-bit rows are blind, the 8-bit ones set the rate of
-      // narrow heads.
+      // cuDNN 9.23, results/gpt_oss/gb200 of May 2026. The 16-bit row is a blind check; the 8-bit rows set
+      // the rate of narrow heads.
       {"gb200", bf16, 4096, 128, 128, 64, 64, 128, 2, 0.210, 0.455},
       {"gb200", fp8, 4096, 128, 128, 64, 64, 128, 2, 0.189, 1.777},
       {"gb200", mxfp8, 4096, 128, 128, 64, 64, 128, 2, 0.217, 2.069},
@@ -75,7 +75,8 @@ TEST(Attention, BlackwellsKernelsTakeTheTimesThatCudnnPublishes) {
   }
 }
 
-// The library of September 2025 (9.13), where PyTorch's calls do not matter: 128 heads of queries, 8 of keys.
+// cuDNN 9.13 of September 2025, at lengths where the overhead of PyTorch's calls does not matter: 128 query
+// heads, 8 key heads.
 TEST(Attention, TheLibraryOf2025IsSlower) {
   const topology::Catalogue catalogue = scenario::shipped_catalogue();
   const std::vector<Measured> rows{{"b200", Precision::bf16, 8192, 128, 8, 128, 128, 0, 1, 1.877, 5.833},
@@ -95,9 +96,9 @@ TEST(Attention, TheLibraryOf2025IsSlower) {
   }
 }
 
-// FlashAttention-4 on a B200, four sequences of 8 k tokens, 16 heads of 128: 1,450 TFLOP/s at first, 1,237
-// once its clock has fallen (flashinfer pull request 2899): 0.853. The catalogue's share is from products:
-// 1,342 of 1,549 in 16 bits, 0.866.
+// FlashAttention-4 on a B200, four sequences of 8 k tokens, 16 heads of 128: 1,450 TFLOP/s at first and 1,237
+// once its clock has fallen (flashinfer pull request 2899), a ratio of 0.853. The catalogue derates attention
+// by the ratio of matrix products in 16 bits: 1,342 / 1,549 = 0.866.
 TEST(Attention, ABlackwellAtItsPowerLimitSlowsAttentionAsMuchAsProducts) {
   const topology::Catalogue catalogue = scenario::shipped_catalogue();
   const topology::Accelerator free = cool(catalogue, "b200");
@@ -110,8 +111,8 @@ TEST(Attention, ABlackwellAtItsPowerLimitSlowsAttentionAsMuchAsProducts) {
   EXPECT_NEAR(seconds(free) / seconds(catalogue.accelerator("b200")), 1237.0 / 1450, 0.02);
 }
 
-// 4096 causal tokens see 2048 keys in the mean; of a window of 128 all but the first 128 queries see 128:
-// 128 - 128 x 128 / (2 x 4096) = 126.
+// Causal, without a window: 4096 / 2 = 2048 keys per query on average. With a window of 128 every query sees
+// 128 keys, except the first 128, which see 64 on average: 128 - 128 x 128 / (2 x 4096) = 126.
 TEST(Attention, AWindowIsSeenByEveryQueryButTheFirst) {
   AttentionShape shape{1, 1, 1, 4096, 4096, 64, 64, true, false, 0};
   EXPECT_EQ(shape.mean_keys(), 2048);
@@ -121,7 +122,8 @@ TEST(Attention, AWindowIsSeenByEveryQueryButTheFirst) {
   EXPECT_EQ(shape.mean_keys(), 2048);
 }
 
-// Every other layer: (4096 x 4096 / 2 + 4096 x 126) / 2 pairs in a head.
+// With a window in every other layer, the mean of both kinds: (4096 x 4096 / 2 + 4096 x 126) / 2 pairs per
+// head.
 TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   ModelSpec model;
   model.attention.window = 128;
@@ -129,7 +131,7 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   EXPECT_EQ(attended_pairs(model, 4096, true), (4096 * 2048 + 4096 * 126) / 2.0);
   model.attention.full_every = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 126.0);
-  EXPECT_EQ(attended_pairs(model, 64, true), 64 * 32.0);  // shorter than the window
+  EXPECT_EQ(attended_pairs(model, 64, true), 64 * 32.0);  // the window is longer than the sequence
   model.attention.window = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
 }

@@ -1,4 +1,5 @@
-// Orders that are made for a plan's times are played through here once more, by their dependencies alone.
+// The automatic schedule: every order it makes is played again here, with nothing but the dependencies
+// between tasks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace topsim::workloads::schedule {
 struct Played {
   bool complete = true;
   std::vector<Duration> first, last, busy;
-  std::vector<double> held;  // the most, in micro-batches' activations
+  std::vector<double> held;  // the most at any time, in activations of whole micro-batches
 };
 
 Played play(const std::vector<std::vector<StageTask>>& orders, const PipelineCosts& costs,
@@ -65,8 +66,9 @@ PipelineCosts equal_stages(int stages, int forward, int input, int weight, doubl
 }
 
 TEST(AutomaticSchedule, LeavesNoGapWhereWeightGradientsAreShorter) {
-  // Messages are free and every time is a multiple of one: with room for 2 p micro-batches a stage idles for
-  // less than a weight gradient in all. The fixed order for equal times would idle (p-1)(F + I - 2 W).
+  // Messages take no time, and a stage may hold 2 p micro-batches: no stage idles as long as one weight
+  // gradient (W = 20) in total. The fixed zero-bubble order, made for F = I = W, would idle (p - 1)(F + I - 2
+  // W).
   for (const int p : {2, 4, 8})
     for (const int m : {3 * p, 8 * p}) {
       const PipelineCosts costs = equal_stages(p, 30, 30, 20, 0.4);
@@ -80,8 +82,8 @@ TEST(AutomaticSchedule, LeavesNoGapWhereWeightGradientsAreShorter) {
 }
 
 TEST(AutomaticSchedule, WithThePipelinesMemoryIsZeroBubbleH1) {
-  // p micro-batches on a stage, as 1F1B holds: between its own first and last task a stage idles for at
-  // most (p-1)(F + I - W), as the authors' ZB-1p does.
+  // A stage may hold p micro-batches, as with 1F1B. The longest idle time of a stage, between its own first
+  // and last task, is then (p - 1)(F + I - W), that of the authors' ZB-1p.
   for (const int p : {2, 4, 8})
     for (const int m : {3 * p, 8 * p}) {
       PipelineCosts costs = equal_stages(p, 30, 28, 20, 1);

@@ -7,10 +7,11 @@
 namespace topsim::workloads::compute_test {
 using namespace testing;
 
-// 6912 x 4096 x 4096 on A100, tile 256 x 128: 27 x 32 = 864 tiles over 108 SMs are 8 full waves; smaller
-// tiles cover the same and reach less. e = 0.818 / (1 + 4.5 (1/256 + 1/128)) = 0.7770; t = 8 x 108 x 256 x
-// 128 x 2 x (4096 + 73) / (312e12 x 0.7770) = 973.7 us, and 4.3 us. The operands, 147 MB, take 98 us: not the
-// limit.
+// 6912 x 4096 x 4096 on an A100, formula of compute_model.hpp. Tiles of 256 x 128: 27 x 32 = 864 on 108 SMs,
+// 8 full waves. Smaller tiles cover the same area at a lower rate.
+//   e = 0.818 / (1 + 4.5 (1/256 + 1/128)) = 0.7770
+//   t = 8 x 108 x 256 x 128 x 2 x (4096 + 73) / (312e12 x 0.7770) + 4.3 us = 973.7 us + 4.3 us
+// Memory is not the limit: the operands, 147 MB, take 98 us.
 TEST(Compute, GemmIsQuantisedToTilesAndWaves) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});
@@ -22,7 +23,8 @@ TEST(Compute, GemmIsQuantisedToTilesAndWaves) {
   EXPECT_GT(model.gemm({6912 + 1, 4096, 4096}, Precision::bf16).seconds, 1.03 * cost.seconds);
 }
 
-// One row: 33.5 MB of weights at 0.733 of 2.039 TB/s are 22.5 us; 67 MFLOP do not matter.
+// One row, limited by memory: 33.5 MB of weights at 0.733 x 2.039 TB/s take 22.5 us; computing 67 MFLOP takes
+// far less.
 TEST(Compute, ThinGemmIsLimitedByMemory) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});
@@ -39,9 +41,11 @@ TEST(Compute, NeverFasterThanTheBestMeasuredMatmul) {
   EXPECT_LE(cost.flops / cost.seconds, 794.5e12);
 }
 
-// 8192 cubed on the H100: 2048 tiles of 256 x 128 are 16 waves of 132; e = 0.946 / (1 + 16.8 (1/256 + 1/128))
-// = 0.7903; t = 16 x 132 x 256 x 128 x 2 x 8192 / (989.4e12 x 0.7903) = 1.4501 ms, 758.2 TFLOP/s. A part that
-// keeps up 700 TFLOP/s of them runs every matmul and attention of that format at 700 / 758.2 of its pace.
+// 8192 cubed on an H100: 2048 tiles of 256 x 128 are 16 waves of 132.
+//   e = 0.946 / (1 + 16.8 (1/256 + 1/128)) = 0.7903
+//   t = 16 x 132 x 256 x 128 x 2 x 8192 / (989.4e12 x 0.7903) = 1.4501 ms, or 758.2 TFLOP/s
+// An accelerator that sustains 700 TFLOP/s in this product runs all matmuls and attention of the format 758.2
+// / 700 times slower.
 TEST(Compute, APartAtItsPowerLimitKeepsTheRateItSustains) {
   const auto free = h100();
   auto limited = free;
@@ -52,7 +56,7 @@ TEST(Compute, APartAtItsPowerLimitKeepsTheRateItSustains) {
   };
   EXPECT_NEAR(2 * 8192.0 * 8192 * 8192 / gemm_time(limited, 8192), 700e12, 1e6);
   EXPECT_NEAR(gemm_time(limited, 4096) / gemm_time(free, 4096), 758.2 / 700, 1e-3);
-  // More than the sweeps show is no reason to run faster than they do.
+  // A sustained rate above that of the benchmarks speeds nothing up.
   limited.sustained_flops = {{"bf16", 900e12}};
   EXPECT_EQ(gemm_time(limited, 8192), gemm_time(free, 8192));
 }
@@ -66,7 +70,7 @@ TEST(Compute, AnEfficiencyReplacesTheTileModelAndTheClockDerates) {
   EXPECT_DOUBLE_EQ(slow.gemm({4096, 4096, 4096}, Precision::bf16).seconds, cost.seconds / 0.9);
 }
 
-// A norm reads and writes 1 GB at 0.8 of the bandwidth when fused, 0.35 when eager.
+// A norm that reads and writes 1 GB each: at 0.8 of the bandwidth when fused, at 0.35 when eager.
 TEST(Compute, MemoryBoundKernelsRunAtAShareOfTheBandwidth) {
   const auto accelerator = a100();
   EXPECT_DOUBLE_EQ(ComputeModel(accelerator, {}).memory_bound(2e9, MemoryKernel::norm).seconds,
@@ -75,7 +79,8 @@ TEST(Compute, MemoryBoundKernelsRunAtAShareOfTheBandwidth) {
                    2e9 / (2.039e12 * 0.35));
 }
 
-// Backward does five matmuls where forward does two, and both count model FLOPs once and twice.
+// Backward has five matmuls and forward two, at 0.50 and 0.595 of the peak rate. In model FLOPs backward
+// counts twice the forward pass: the recomputed scores do not count.
 TEST(Compute, FlashBackwardIsTwoAndAHalfForwardsOfWork) {
   const auto accelerator = h100();
   const ComputeModel model(accelerator, {});
@@ -97,7 +102,8 @@ TEST(Compute, UnfusedAttentionComputesTheWholeMatrix) {
   EXPECT_DOUBLE_EQ(unfused.flops, flash.flops);  // model FLOPs do not depend on the kernel
 }
 
-// 72 B s L h^2 (1 + s / (6 h) + V / (12 h L)): Narayanan et al., SC'21, without recompute.
+// 72 B s L h^2 (1 + s / (6 h) + V / (12 h L)): Narayanan et al., SC'21, without recompute. Causal attention
+// counts half: s / (12 h).
 TEST(Models, FlopsOfGptShapesAreTheClosedForm) {
   const ModelSpec model = complete(gpt(96, 12288, 96));
   const double s = 2048, h = 12288, layers = 96, v = 51200;
@@ -107,8 +113,9 @@ TEST(Models, FlopsOfGptShapesAreTheClosedForm) {
               72 * s * layers * h * h * (1 + s / (12 * h) + v / (12 * h * layers)), 1e4);
 }
 
-// 64 heads of 128, 16,384 causal tokens: 4 s^2 / 2 a d FLOPs. FlashAttention-2 has 35 % of 989.4 TFLOP/s less
-// the 384 keys of offset a row of 8192; on an A100 nothing changes.
+// 64 heads of 128, 16,384 causal tokens: 4 (s^2 / 2) a d FLOPs. FlashAttention-2 reaches 35 % of an H100's
+// 989.4 TFLOP/s, and computes 384 keys beyond the 8192 of an average query. On an A100 it is as fast as the
+// default.
 TEST(ComputeModel, FlashAttention2IsSlowOnHopper) {
   AttentionShape shape;
   shape.heads = shape.kv_heads = 64, shape.queries = shape.keys = 16384,
@@ -121,13 +128,13 @@ TEST(ComputeModel, FlashAttention2IsSlowOnHopper) {
   EXPECT_NEAR(second, flops / (0.35 * 989.4e12) * (8192 + 384) / 8192, 1e-9);
   EXPECT_GT(second, 1.5 * seconds_on(h100(), AttentionKernel::flash));
   EXPECT_EQ(seconds_on(a100(), AttentionKernel::flash2), seconds_on(a100(), AttentionKernel::flash));
-  // The first version has 40 % of the A100's 312 TFLOP/s.
+  // FlashAttention-1 reaches 40 % of the A100's 312 TFLOP/s.
   EXPECT_NEAR(seconds_on(a100(), AttentionKernel::flash1), flops / (0.40 * 312e12) * (8192 + 384) / 8192,
               1e-9);
 }
 
-// Transformer Engine pull request 3313: 0.695 ms without dropout, 0.728 with, of a kernel and its backward
-// pass.
+// Forward and backward pass together, Transformer Engine pull request 3313: 0.695 ms without dropout, 0.728
+// with.
 TEST(Attention, DropoutInAFlashKernelCostsWhatWasMeasured) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -141,9 +148,9 @@ TEST(Attention, DropoutInAFlashKernelCostsWhatWasMeasured) {
   };
   EXPECT_NEAR(both(true) / both(false), 0.728 / 0.695, 0.005);
 }
-// Eager PyTorch passes the scores of 16 heads, 1024 x 1024 each, several times: scale 4 bytes, mask 4 + 2,
-// cast to fp32 6, softmax 8, cast back 6: 30 where the first Megatron, in 16 bits throughout, has 16;
-// backward 34 for 14. At 0.5 of the memory rate, as single operators run.
+// Scores of 16 heads, 1024 x 1024 each. Bytes per score that pass through memory, forward, in eager PyTorch:
+// scale 4, mask 4 + 2, cast to fp32 6, softmax 8, cast back 6: 30 in all. The first Megatron, in 16 bits
+// throughout, has 16. Backward 34 and 14. Single operators run at 0.5 of the memory bandwidth.
 TEST(Compute, EagerAttentionPassesItsScoresLineByLine) {
   const auto accelerator = a100();
   ComputeSettings settings;

@@ -1,5 +1,5 @@
-// Kernels between the matmuls that compute nothing: copies of queries, keys and values, biases, the dense
-// gradient of the embedding's table.
+// Kernels that only move numbers between the matmuls: copies of queries, keys and values, biases, the dense
+// gradient of the embedding table, copies and averages of gradients.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -34,7 +34,7 @@ Seconds layer(const ModelSpec& model, const Plan& plan) {
   return sums(
       transformer_layer(model, LayerKind::dense, plan, ComputeModel(accelerator, {}), RecomputeKind::none));
 }
-// What a plan's copies cost beside those of one that makes none, in numbers a token.
+// What the plan's copies around the attention core add, as numbers read or written per token.
 Seconds copied(const ModelSpec& model, const Plan& plan) {
   Plan without = plan;
   without.core_copies = CoreCopies::packed;
@@ -43,9 +43,10 @@ Seconds copied(const ModelSpec& model, const Plan& plan) {
   return {(all.forward - some.forward) / number, (all.backward - some.backward) / number};
 }
 
-// Llama-3 70B, heads of 128. Tensor 4: 16 query heads (2048 numbers), 2 groups (k = v = 256). Queries of
-// several groups are copied, 2 x 2048, and the values, 2 x 256; backward all three are joined, 2 x 2560.
-// Tensor 8: 8 heads (1024) of one group (128), which the reshape leaves where they are.
+// Llama-3 70B, heads of 128; a copy reads and writes. Tensor 4: 16 query heads (q = 2048 numbers) in 2 groups
+// (k = v = 256). Queries of several groups are copied, 2 x 2048, and values, 2 x 256; backward the gradients
+// of all three are joined, 2 x 2560. Tensor 8: 8 query heads (1024) of one group (128), so the queries'
+// reshape needs no copy: 2 x 128, and backward 2 x 1280.
 TEST(Copies, TransformerEngineCopiesGroupedQueriesAndValues) {
   const ModelSpec model = complete(llama3_70b());
   const Seconds four = copied(model, plan_of(model, "megatron", 4));
@@ -54,29 +55,31 @@ TEST(Copies, TransformerEngineCopiesGroupedQueriesAndValues) {
   const Seconds eight = copied(model, plan_of(model, "megatron", 8));
   EXPECT_NEAR(eight.forward, 2 * 128, 1e-6);
   EXPECT_NEAR(eight.backward, 2 * 1280, 1e-6);
-  // One product of as many keys as queries, not rotated, is a layout of its own (sbh3d).
+  // Without rotary embedding and with as many keys as queries, Transformer Engine reads the result of the
+  // fused projection as it is (layout sbh3d).
   const ModelSpec plain = complete(gpt(2, 1024, 16));
   const Seconds none = copied(plain, plan_of(plain, "megatron", 1));
   EXPECT_EQ(none.forward, 0);
   EXPECT_EQ(none.backward, 0);
 }
 
-// Megatron's own core attention, h = 1024: the answer is put in order, 2 h; backward dQ and dK are scaled,
-// 4 h, and joined with dV, 6 h.
+// Megatron's own core attention, h = 1024. Forward the heads' answers are brought into token order, 2 h.
+// Backward dQ and dK are scaled, 4 h, and joined with dV, 6 h.
 TEST(Copies, MegatronsOwnAttentionPutsItsAnswerInOrder) {
   const ModelSpec model = complete(gpt(2, 1024, 16));
   const Seconds own = copied(model, plan_of(model, "megatron@2022", 1));
   EXPECT_NEAR(own.forward, 2 * 1024, 1e-6);
   EXPECT_NEAR(own.backward, 10 * 1024, 1e-6);
-  // With a flash kernel queries, keys and values themselves, 6 h, which are then joined again.
+  // Before a flash kernel, queries, keys and values are copied instead, 6 h; backward their gradients are
+  // joined, 6 h.
   Plan flash = plan_of(model, "megatron@2022", 1);
   flash.attention = AttentionKernel::flash;
   EXPECT_NEAR(copied(model, flash).forward, 6 * 1024, 1e-6);
   EXPECT_NEAR(copied(model, flash).backward, 6 * 1024, 1e-6);
 }
 
-// Tensor 8 of Llama-3 70B under FSDP: one group's keys and values (2 x 128) are read and written for 8 heads
-// (2 x 1024), their gradients read and summed.
+// Tensor 8 of Llama-3 70B under FSDP: keys and values of one group (2 x 128) are read and written for 8 heads
+// (2 x 1024). Backward those gradients are read and summed.
 TEST(Copies, PyTorchRepeatsKeysAndValues) {
   const ModelSpec model = complete(llama3_70b());
   const Seconds repeated = copied(model, plan_of(model, "fsdp@2024-compile", 8));
@@ -84,9 +87,10 @@ TEST(Copies, PyTorchRepeatsKeysAndValues) {
   EXPECT_NEAR(repeated.backward, 2 * 128 + 2 * 1024, 1e-6);
 }
 
-// wq, wk and wv are three products, w1 and w3 two: each has a gradient of their input of 8192 numbers a
-// token. Compiled, what follows reads three more; operator by operator they are added, read, read and
-// written. Forward takes as long apart as in one, where products are as fast.
+// wq, wk and wv are three products, w1 and w3 two. Each has its own gradient of the input, 8192 numbers per
+// token, so 3 more than one joined product has. Compiled, the next kernel reads each of them: 3 passes.
+// Operator by operator each is added, two reads and a write: 9. Forward takes the same time, at a fixed
+// matmul efficiency.
 TEST(Copies, ProductsApartHaveGradientsOfTheirInputToAdd) {
   static const topology::Accelerator accelerator = h100();
   ComputeSettings settings;
@@ -106,13 +110,13 @@ TEST(Copies, ProductsApartHaveGradientsOfTheirInputToAdd) {
         << framework;
   }
   EXPECT_FALSE(plan_of(model, "megatron", 1).gate_apart);
-  // One product of queries, keys and values (FlashAttention's packed ones), two of gate and up.
+  // InternEvo: one product of queries, keys and values (FlashAttention's packed ones), two of gate and up.
   EXPECT_TRUE(plan_of(model, "internevo", 1).gate_apart);
   EXPECT_FALSE(plan_of(model, "internevo", 1).qkv_apart);
 }
 
-// Complex numbers are turned in fp32 and in kernels of their own, 20 bytes a number of queries and keys (1024
-// + 128) instead of 4, both ways.
+// Rotation by complex numbers runs in fp32 and in separate kernels: 20 bytes per number of queries and keys
+// (1024 + 128) where the fused kernel moves 4, in both passes.
 TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
   const ModelSpec model = complete(llama3_70b());
   Plan plan = plan_of(model, "fsdp@2024-compile", 8);
@@ -124,7 +128,8 @@ TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
   EXPECT_NEAR(complex.backward - fused.backward, more, 1e-9);
 }
 
-// Added to the projection of 3 h numbers in a kernel that reads and writes, and read once for its gradient.
+// The bias of the QKV projection, 3 h numbers per token: added in a kernel that reads and writes them; its
+// gradient reads them once more.
 TEST(Biases, OfTheProjectionAreKernelsOfTheirOwnBeforeTransformerEngine) {
   const ModelSpec model = complete(gpt(2, 1024, 16));
   Plan plan = plan_of(model, "megatron@2022", 1);
@@ -136,8 +141,8 @@ TEST(Biases, OfTheProjectionAreKernelsOfTheirOwnBeforeTransformerEngine) {
   EXPECT_NEAR((apart.backward - inside.backward) / number, 3 * 1024, 1e-6);
 }
 
-// Those of FC1 (4 h) and of both row-parallel layers (h each) are added by other kernels in every release;
-// their gradients are read once more: a gradient of 1e6 numbers in 16 bits.
+// Biases of FC1 (4 h) and of both row-parallel layers (h each) are added by other kernels in every release.
+// Their gradient is a sum that reads the layer's gradient once: here 1e6 numbers of 2 B. Llama has no biases.
 TEST(Biases, LeaveTheirGradientsToAKernel) {
   static const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -147,8 +152,8 @@ TEST(Biases, LeaveTheirGradientsToAKernel) {
   EXPECT_EQ(LayerKernels(llama, other, compute).bias_gradient(1e6).seconds, 0);
 }
 
-// Every row of the table, V h: zeros in 16 bits, then Megatron's hook reads them and adds to fp32, 2 + 2 + 8
-// bytes; 1024 words of 1024 numbers more.
+// The gradient covers all rows of the table. Bytes per number: zeros in 16 bits 2; Megatron's hook reads
+// them, 2, and adds them to fp32, 8. Compared are tables that differ by 1024 words of 1024 numbers.
 TEST(Embedding, GradientOfTheTableIsDense) {
   static const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -158,12 +163,12 @@ TEST(Embedding, GradientOfTheTableIsDense) {
   };
   EXPECT_NEAR(backward(9216, "megatron") - backward(8192, "megatron"), 12.0 * 1024 * 1024 / kBandwidth,
               1e-12);
-  // One micro-batch under FSDP: zeros alone, in 16 bits.
+  // FSDP with one micro-batch writes the 16-bit zeros alone.
   EXPECT_NEAR(backward(9216, "fsdp") - backward(8192, "fsdp"), 2.0 * 1024 * 1024 / kBandwidth, 1e-12);
 }
 
-// buffer_.data /= the group's size (Megatron-LM before 2024) reads and writes 4 bytes a gradient: 8 bytes of
-// each at 0.8 x 2.039 TB/s and 2 us. A rank alone sends nothing and averages nothing.
+// Before 2024 Megatron-LM divided the buffer by the group's size (buffer_.data /= ...): 4 bytes read and 4
+// written per gradient at 0.8 x 2.039 TB/s, and 2 us. A single rank sends nothing and averages nothing.
 TEST(MegatronDdp, GradientsAreAveragedInAPassBeforeTheyAreSent) {
   const auto job = [](const char* framework) {
     WorkloadSpec workload;
@@ -184,16 +189,16 @@ TEST(MegatronDdp, GradientsAreAveragedInAPassBeforeTheyAreSent) {
   EXPECT_EQ(averaging(1), 0);
 }
 
-// FSDP2 copies what it gathered, read and written in 16 bits at 0.5 of 2.039 TB/s (eager) and 2 us; fsdp@2023
-// reads it where it arrived.
+// FSDP2 copies what it gathered: 2 B read and 2 B written per parameter at 0.5 x 2.039 TB/s (eager), and 2
+// us. fsdp@2023 uses the gather's buffer directly.
 TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
   const auto first_op = [](const char* framework) {
     WorkloadSpec workload;
     workload.model = gpt(8, 1024, 16);
     workload.framework = framework;
     const auto program = training_step(workload, a100(), 8);
-    // What follows the gather of the first unit, the table of 53,248 rows with the final norm's two, up to
-    // its use.
+    // The first kernel after the gather of the first unit: the table of 53,248 rows and the final norm, two
+    // rows more.
     for (const auto& op : program.classes[0].ops)
       if (op.kind == program::OpKind::compute && op.phase == program::Phase::forward)
         return seconds(op.duration);
@@ -203,8 +208,8 @@ TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
   EXPECT_EQ(first_op("fsdp@2023"), 0);
 }
 
-// 16-bit gradients are joined, read and written, and divided, read and written: 8 bytes a parameter, where
-// FSDP2 reads 2 and writes 4.
+// Bytes per 16-bit gradient. fsdp@2023: joined, 2 read and 2 written, then divided, 2 and 2: 8. FSDP2 reads 2
+// and writes 4 (fp32): 6.
 TEST(Fsdp, TheFirstDividesGradientsBeforeTheyAreSummed) {
   const auto joined = [](const char* framework) {
     WorkloadSpec workload;

@@ -8,8 +8,8 @@
 namespace topsim::workloads::data_parallel_memory_test {
 using namespace testing;
 
-// States in bytes a parameter (memory.hpp), Psi = 4 layers + embedding (its head is tied) = 104,914,... ; N
-// = 8.
+// Weights, gradients and optimiser states on 8 ranks, against the closed forms of memory.hpp. Psi, all
+// parameters: 4 layers + embedding (the head is tied to it) + final norm = 104,912,896.
 TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   const auto tied = [](const char* framework) {
     WorkloadSpec workload = small(framework);
@@ -25,14 +25,14 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
     return parts.weights + parts.gradients + parts.optimizer;
   };
   EXPECT_DOUBLE_EQ(states(tied("ddp")), 22 * all);
-  // The root and a layer gathered, the buffers that the root and the first layer were gathered into, and the
-  // root's eighth before. The head's gradients and those of a layer on their way are in the place of the
-  // logits, which are more: 14 bytes for each of 2048 x 51200, where they are 2 for each of 1024 x 53248 and
-  // 6 for each of 12.6 million.
+  // FSDP2: 16 Psi / 8. Beside it, in 2 bytes each: root and one layer gathered; the buffers that the root and
+  // the first layer were gathered into; and this rank's eighth of the root, cast for its gather. Gradients on
+  // their way add nothing, since they fit in the memory of the logits, 14 B x 2048 x 51200: the head's take 2
+  // B x 1024 x 53248, a layer's 6 B x 12.6e6.
   EXPECT_DOUBLE_EQ(states(tied("fsdp")),
                    16 * all / 8 + 2 * 2 * (embedding + norm + layer) + 2 * (embedding + norm) / 8);
   WorkloadSpec deepspeed = tied("deepspeed");
-  // The bucket of 5e8 elements holds everything: 2 Psi.
+  // One bucket of 5e8 elements holds all gradients: 2 Psi.
   deepspeed.plan.zero = 1;
   EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 12 * all / 8 + 2 * all);
   deepspeed.plan.zero = 2;
@@ -41,8 +41,9 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   EXPECT_DOUBLE_EQ(states(deepspeed), 16 * all / 8 + 2 * all + 2 * all);
 }
 
-// 36 layers of 4096: 7.5 billion parameters, as in figure 1 of the ZeRO paper (Rajbhandari et al. 2020), over
-// 64 ranks: 120, 31.4, 16.6 and 1.9 GB. Beside them one bucket of 5e8 gradients, and 1e9 live parameters.
+// 36 layers of 4096: 7.5 billion parameters, as in figure 1 of the ZeRO paper (Rajbhandari et al. 2020). Over
+// 64 ranks stages 0 to 3 hold 120, 31.4, 16.6 and 1.9 GB of states. Beside them topsim counts one bucket of
+// 5e8 gradients and, with stage 3, 1e9 live parameters, in 2 bytes each.
 WorkloadSpec zero_7b(int stage) {
   WorkloadSpec workload;
   workload.model = gpt(36, 4096, 32);
@@ -66,10 +67,12 @@ TEST(DataParallelMemory, ZeroIsTheFigureOfItsPaper) {
   }
 }
 
-// A batch of one short sequence, computed again: on 8 ranks ZeRO-2's step needs more, 2 + 14 / 8 bytes a
-// parameter, 2 for each of its eighth when that is flattened, and 4 when it is cast; on 64 it does not.
-// Without ZeRO 4 for each that is cast and 4 flattened, of fp16 alone. ZeRO-3's step has 1e9 parameters at a
-// time, and of two ranks each updates 3.75e9.
+// With one short sequence, recomputed, DeepSpeed's optimiser step can be the peak: it copies the 16-bit
+// gradients that a rank updates to fp32.
+//   ZeRO-2: 2 + 14 / 8 bytes per parameter, and for an eighth of them 2 flattened + 4 cast. On 64 ranks these
+//           copies are smaller than what the backward pass holds.
+//   ZeRO-0: 4 cast + 4 flattened, with fp16 only; bf16 accumulates in fp32.
+//   ZeRO-3: 1e9 parameters at a time; on two ranks each updates 3.75e9. 6 B x 1e9.
 TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
   const auto use = [](int stage, std::uint32_t ranks, Precision precision = Precision::bf16) {
     WorkloadSpec workload = zero_7b(stage);
@@ -89,9 +92,9 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
   EXPECT_DOUBLE_EQ(use(3, 2).update, 6e9);
 }
 
-// One rank gathers nothing, but fully_shard copies a unit's parameters to 16 bits for its passes and frees
-// them: root (here the embedding and the final norm) and a layer, and no buffers. DDP's autocast keeps all
-// its copies.
+// A single rank gathers nothing, but fully_shard still copies a unit's parameters to 16 bits for its passes
+// and then frees them: root (embedding and final norm) and one layer, without buffers. DDP under autocast
+// keeps the copies of all parameters.
 TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   const auto weights = [](const char* framework) {
     WorkloadSpec workload = small(framework);
@@ -105,9 +108,9 @@ TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + root));
 }
 
-// In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes
-// they are reduced in, beside the shard's and the 2 bytes of the largest unit that the backward pass leaves.
-// Of a stage of two layers and the embedding, over four ranks.
+// FSDP2 in a pipeline reduces after the last micro-batch. Until then gradients are whole, in the 4 bytes they
+// are reduced in, beside the rank's quarter and 2 bytes for each gradient of the largest unit (the embedding)
+// that the backward pass leaves. First stage: two layers and the embedding; 4 ranks share it.
 TEST(DataParallelMemory, AccumulatedGradientsOfAPipelineAreWhole) {
   WorkloadSpec workload = small("fsdp", 4);
   workload.plan.pp = 2;
@@ -118,9 +121,10 @@ TEST(DataParallelMemory, AccumulatedGradientsOfAPipelineAreWhole) {
                    4 * stage / 4 + 4 * stage + 2 * embedding);
 }
 
-// Interleaved over two chunks a rank, two micro-batches: both of a rank's second chunk return before one of
-// its first does, so those gradients are reduced before the others are there. With four they return by
-// twos, and both chunks' are kept whole.
+// pp 2 with two chunks per rank: the first stage holds embedding + layer 0 and layer 2. With two
+// micro-batches both backward passes of its second chunk come first, so its gradients are reduced before
+// those of the first chunk exist. With four the passes alternate in pairs, and the gradients of both chunks
+// are whole at the same time.
 TEST(DataParallelMemory, AChunksGradientsAreWholeUntilItsLastMicroBatch) {
   const auto gradients = [](int micro_batches) {
     WorkloadSpec workload = small("fsdp", micro_batches);

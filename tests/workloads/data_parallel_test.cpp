@@ -1,4 +1,4 @@
-// What data-parallel frameworks send, in which order and when.
+// What data-parallel frameworks send: how much, in which order, and when.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,15 +29,14 @@ double bytes(const std::vector<program::Op>& ops) {
     return sum + static_cast<double>(op.bytes.value());
   });
 }
-// Matrices that ops of the backward pass complete.
 double parameters_of(const ModelSpec& given) {
   const ModelSpec model = complete(given);
   return model.layers * layer_parameters(model).total() + embedding_parameters(model) +
          head_parameters(model) + final_norm_parameters(model);
 }
 
-// A head tied to the embedding on its rank is the same tensor: 51200 x 1024 gradients fewer, in whole
-// parameters and in shards alike, and as many fewer to update.
+// On one rank a tied head is the embedding itself, so 51200 x 1024 fewer gradients are sent, of 4 B each,
+// whether parameters are whole or in shards.
 TEST(TiedHead, IsSentOnceWithTheTable) {
   const double head = 51200.0 * 1024;
   for (const char* framework : {"ddp", "megatron", "fsdp"}) {
@@ -48,7 +47,7 @@ TEST(TiedHead, IsSentOnceWithTheTable) {
     };
     EXPECT_NEAR(sent(apart) - sent(tied), 4 * head, 1) << framework;
   }
-  // Two stages hold a copy each.
+  // On two stages each end has a copy of its own: nothing is saved.
   WorkloadSpec stages = small("megatron"), tied = small("megatron");
   tied.model.tied_embeddings = true;
   stages.plan.pp = tied.plan.pp = 2;
@@ -62,8 +61,9 @@ TEST(TiedHead, IsSentOnceWithTheTable) {
   EXPECT_EQ(scattered(stages), scattered(tied));
 }
 
-// fp32 gradients: the head alone (51200 x 1024 x 4 B = 200 MiB) overfills the first bucket of 1 MiB; fc2
-// (16 MiB) waits for fc1 (16 MiB), together above 25 MiB; proj (4 MiB) + qkv (12 MiB) for the next fc2.
+// fp32 gradients in reverse order of the layers. The head (51200 x 1024 x 4 B = 200 MiB) overfills the first
+// bucket of 1 MiB. fc2 (16 MiB) and fc1 (16 MiB) together exceed 25 MiB and close the second; projection (4
+// MiB), qkv (12 MiB) and fc2 of the next layer (16 MiB) the third.
 TEST(DistributedDataParallel, BucketsFillInReverseOrder) {
   const auto program = training_step(small("ddp"), a100(), 8);
   program::validate(program);
@@ -76,7 +76,9 @@ TEST(DistributedDataParallel, BucketsFillInReverseOrder) {
   EXPECT_DOUBLE_EQ(bytes(sent), 4 * parameters_of(small("ddp").model));
 }
 
-// The first all-reduce starts long before the backward pass ends: hidden behind it, the step is no longer.
+// Two all-reduces exceed 100 MiB and take 300 us here, all others nothing. The head's starts early and hides
+// behind the backward pass; the embedding's comes at its end and is exposed. So the step grows by 300 us, not
+// 600.
 TEST(DistributedDataParallel, AllReduceHidesBehindTheBackwardPass) {
   const WorkloadSpec workload = small("ddp");
   const auto program = training_step(workload, a100(), 8);
@@ -87,7 +89,6 @@ TEST(DistributedDataParallel, AllReduceHidesBehindTheBackwardPass) {
                                                                            : Duration{};
   };
   const auto result = slow.run(program);
-  // Two of them are so large: the head's, hidden, and the embedding's at the end, exposed.
   EXPECT_LT(seconds(result.step - alone), 310e-6);
   EXPECT_GT(seconds(result.step - alone), 250e-6);
 }
@@ -98,7 +99,7 @@ TEST(DistributedDataParallel, AccumulationReducesOnce) {
   EXPECT_EQ(collectives(once, Phase::gradient_sync).size(), collectives(often, Phase::gradient_sync).size());
 }
 
-// 16-bit gradients halve the bytes and so the number of parameters for which a bucket stands doubles.
+// 2 bytes per gradient instead of 4. Buckets are limited in bytes, so each holds twice as many gradients.
 TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
   WorkloadSpec workload = small("ddp");
   workload.precision.gradients = Precision::bf16;
@@ -106,8 +107,9 @@ TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
                    2 * parameters_of(workload.model));
 }
 
-// Per micro-batch: a 16-bit gather forward of the root, which is embedding and head, and of four layers, of
-// three of these again backward, and a reduce-scatter in fp32 of all five.
+// For each micro-batch: forward, 16-bit gathers of the root (embedding and head, one unit) and of four
+// layers; backward, of three layers, since root and last layer stay gathered; and five reduce-scatters in
+// fp32.
 TEST(FullySharded, WireBytesAreGathersTwiceAndOneReduction) {
   for (const int accumulation : {1, 3}) {
     const WorkloadSpec workload = small("fsdp", accumulation);
@@ -127,15 +129,17 @@ TEST(FullySharded, WireBytesAreGathersTwiceAndOneReduction) {
   }
 }
 
-// FSDP of PyTorch 1 and 2.1 has the same root, but reshards every layer: four gathers backward.
+// FSDP of PyTorch 1 and 2.1 has the same root, but reshards the last layer too: 5 gathers forward, 4
+// backward.
 TEST(FullySharded, TheFirstReleaseReshardsTheLastLayerToo) {
   const auto gathers = collectives(training_step(small("fsdp@2023"), a100(), 8), Phase::parameter_sync);
   EXPECT_EQ(gathers.size(), 9u);
 }
 
-// Units of 8 M parameters and more: a feed-forward network of 2 x 1024 x 4096, the table, the head, and what
-// is left of four layers around them, 4 x 4.2 M: gathered first, all of it again backward, reduced last. From
-// 51 M on the layers, 50.4 M, are the root's, which stays whole, and the table and the head are units.
+// Units of at least 8 M parameters: each feed-forward network (2 x 1024 x 4096), the table, the head, and one
+// unit of what is left of the four layers (4 x 4.2 M), gathered first and reduced last, together with the
+// table. Nothing stays gathered for the backward pass: 2 x 7 gathers. With 51 M the layers (50.4 M) are below
+// the limit and belong to the root, which stays: 3 gathers forward, and the head's again backward.
 TEST(FullySharded, UnitsBySize) {
   WorkloadSpec workload = small("fsdp@2024-flat");
   workload.plan.wrap_least = 8e6;
@@ -168,8 +172,8 @@ TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {
                    2 * parameters_of(workload.model));
 }
 
-// Gathers of 50 us beside layers that compute for longer are hidden, but for the first of the step (nothing
-// runs before it): the whole step grows by less than four of the eight.
+// Eight gathers of 50 us, each shorter than a layer's kernels. The first of the step is exposed, since
+// nothing runs before it; most others are hidden, so the step grows by less than four.
 TEST(FullySharded, GathersArePrefetched) {
   WorkloadSpec workload = small("fsdp");
   workload.plan.micro_batch = 8;
@@ -179,8 +183,8 @@ TEST(FullySharded, GathersArePrefetched) {
   EXPECT_LT(grown, 4 * 50e-6);
 }
 
-// At most one reduce-scatter is outstanding: when each takes T, far longer than a unit computes, the compute
-// stream stalls and the step is longer by about the five of them.
+// At most one reduce-scatter is outstanding. Where each takes 100 ms, far longer than a unit computes, the
+// compute stream stalls before every next one of the five.
 TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
   const auto program = training_step(small("fsdp"), a100(), 8);
   Replay network = free_network();
@@ -194,7 +198,8 @@ TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].kind != OpKind::collective || ops[i].phase != Phase::gradient_sync || ops[i].bytes <= Bytes(4))
       continue;
-    // The copy into the buffer of this unit is the compute op before it: not before the last one ended.
+    // The op before a reduce-scatter copies the unit's gradients into the buffer; the last reduction ended
+    // before.
     EXPECT_GE(ended[i - 1], previous);
     ++seen;
     previous = ended[i];
@@ -202,9 +207,8 @@ TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
   EXPECT_EQ(seen, 5);
 }
 
-// Under a pipeline all reduce-scatters of a stage, the embedding and two layers, follow the whole last
-// backward pass: the last kernel before the first of them is the embedding's, and what is computed between
-// them is only the copies into their buffers.
+// Under a pipeline the three reduce-scatters of a stage (embedding and two layers) follow the last backward
+// pass. Between them run only the copies into their buffers.
 TEST(FullySharded, UnderAPipelineNothingIsReducedBeforeTheLastBackwardEnds) {
   WorkloadSpec workload = small("fsdp", 4);
   workload.plan.pp = 2;
@@ -222,8 +226,9 @@ TEST(FullySharded, UnderAPipelineNothingIsReducedBeforeTheLastBackwardEnds) {
   EXPECT_EQ(reductions, 3);
 }
 
-// 32 ranks in shards of 8: gathers within 8, then one all-reduce of each shard (1/8 of the unit) over the
-// four ranks that hold it.
+// 32 ranks in shards of 8: each unit is reduce-scattered within 8 ranks, and then each eighth of it
+// all-reduced over the four ranks that hold it. Rank 9 is in the shard group 8..15 and the replica group 1,
+// 9, 17, 25.
 TEST(FullySharded, HybridShardingReducesShardsOverReplicas) {
   WorkloadSpec workload = small("fsdp");
   workload.plan.hsdp_shard = 8;
@@ -245,8 +250,9 @@ TEST(FullySharded, HybridShardingReducesShardsOverReplicas) {
   EXPECT_NEAR(over_replicas, within / 8, 8);
 }
 
-// DeepSpeed 1 and 2: an all-reduce of each 5e8-element bucket (here one) and a gather: 2 + 1 Psi in 16 bits;
-// stage 2 reduces every micro-batch.
+// Stages 1 and 2: an all-reduce of every bucket of 5e8 elements (here one) and a gather of the updated
+// parameters, Psi numbers of 16 bits each; on the wire 2 Psi and 1 Psi. Stage 2 reduces after every
+// micro-batch.
 TEST(DeepSpeed, Stages1And2AllReduceBucketsAndGather) {
   for (const int stage : {1, 2}) {
     WorkloadSpec workload = small("deepspeed", 3);
@@ -261,7 +267,7 @@ TEST(DeepSpeed, Stages1And2AllReduceBucketsAndGather) {
   }
 }
 
-// overlap_comm is off: the compute stream waits for each bucket.
+// DeepSpeed's overlap_comm is off by default, so each bucket adds its whole 100 us to the step.
 TEST(DeepSpeed, ReductionsAreExposedByDefault) {
   WorkloadSpec workload = small("deepspeed");
   workload.plan.bucket_size = Bytes(50 << 20);
@@ -276,8 +282,8 @@ TEST(DeepSpeed, ReductionsAreExposedByDefault) {
   EXPECT_NEAR(seconds(network.run(program).step - alone), static_cast<double>(count) * 100e-6, 1e-9);
 }
 
-// Stage 3: a gather, a reduce-scatter, every micro-batch, all in 16 bits. The backward pass finds all
-// parameters where the forward pass left them, since 1.6e8 are fewer than the 1e9 that may live.
+// Stage 3, every micro-batch: one gather and one reduce-scatter of all parameters, in 16 bits. The backward
+// pass finds them where the forward pass left them: 1.6e8 are fewer than the 1e9 that may live.
 TEST(DeepSpeed, Stage3GathersOnceWhatMayLive) {
   WorkloadSpec workload = small("deepspeed", 2);
   workload.plan.zero = 3;
@@ -288,10 +294,11 @@ TEST(DeepSpeed, Stage3GathersOnceWhatMayLive) {
   EXPECT_DOUBLE_EQ(bytes(collectives(program, Phase::gradient_sync)), 2 * 2 * all);
 }
 
-// Buckets of 1e7 gradients close before what would not fit. Behind the head's 5e7: the final norm 2 h, FC2
-// 4 h^2 + h, FC1 4 h^2 + 4 h, a norm 2 h and the projection h^2 + h are 9 h^2 + 10 h = 9,447,424; QKV's
-// 3 h^2 + 3 h open the next. Without ZeRO they fill this one. Of stage 3 head, layers of 1.26e7 and table are
-// alone, where two layers would have filled a bucket.
+// Buckets of 1e7 gradients (20 MB). The head (5e7) goes alone. With ZeRO-2 the next bucket takes, in reverse
+// order, the final norm 2 h, FC2 4 h^2 + h, FC1 4 h^2 + 4 h, a norm 2 h and the projection h^2 + h: 9 h^2 +
+// 10 h = 9,447,424. QKV, 3 h^2 + 3 h, would exceed it and opens another. Without ZeRO a bucket closes behind
+// what fills it, so QKV goes along. Stage 3 reduces whole units: head, four layers of 1.26e7 and table each
+// fill a bucket.
 TEST(DeepSpeed, BucketsCloseBeforeTheyOverflow) {
   const auto reductions = [](int stage) {
     WorkloadSpec workload = small("deepspeed");
@@ -305,9 +312,10 @@ TEST(DeepSpeed, BucketsCloseBeforeTheyOverflow) {
   EXPECT_EQ(reductions(3).size(), 6u);
 }
 
-// Llama-3 8B: q and o 4096 x 4096, k and v 1024 x 4096, gate, up and down 14336 x 4096. A gather takes
-// matrices until it has 5e7 numbers: q, k, v and o are 41,943,040, with gate 100,663,296; up and down
-// 58,720,256 each. Of 70B (h 8192, FFN 28672) q is 67e6, k, v and o 84e6, the others 235e6.
+// Parameters of Llama-3 8B: q and o 4096 x 4096 each, k and v 1024 x 4096, gate, up and down 14336 x 4096.
+// One gather takes matrices until it has 5e7 numbers. q, k, v and o have 41,943,040, with gate 100,663,296:
+// the first gather; up and down, 58,720,256 each, are two more. 70B (h 8192, FFN 28672) needs five: q 67e6;
+// k, v and o 84e6; gate, up and down 235e6 each.
 TEST(DeepSpeed, Stage3GathersMatricesUntilTheBucketIsFull) {
   const auto first_layer = [](int hidden, int heads, int ffn) {
     WorkloadSpec workload = small("deepspeed");
@@ -317,8 +325,9 @@ TEST(DeepSpeed, Stage3GathersMatricesUntilTheBucketIsFull) {
     workload.plan.zero = 3;
     return collectives(training_step(workload, h100(), 8), Phase::parameter_sync);
   };
-  // Embedding; layers forward; head, whole until its backward pass. The head's 5.3e8 and two layers of 2.2e8
-  // are 9.6e8, which may live, of 70B the head alone, 1.05e9, is more; the others again.
+  // Forward: embedding, both layers, head. Backward, 8B: head and two layers, 5.3e8 + 2 x 2.2e8 = 9.6e8
+  // numbers, fit in the 1e9 that may live and stay, so only the embedding is gathered again. 70B: the head
+  // alone has 1.05e9 and only it stays; both layers and the embedding are gathered again.
   const auto small_layers = first_layer(4096, 32, 14336), large_layers = first_layer(8192, 64, 28672);
   ASSERT_EQ(small_layers.size(), 1u + 2 * 3 + 1 + 1);
   const double norms = 2 * 4096;

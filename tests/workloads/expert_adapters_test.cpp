@@ -13,9 +13,10 @@ using namespace testing;
 using program::CollectiveKind;
 using program::Dimension;
 
-// h 1024, 8 experts of 2048, gated; attention of 16 heads of 64. Rank 16.
+// h 1024, 8 gated experts of width 2048; attention of 16 heads of 64. Adapters of rank 16.
 constexpr double kRank = 16, kHidden = 1024, kWidth = 2048;
-// k + n: QKV 1024 + 3072, projection 2048; of an expert fc1 1024 + 4096, fc2 2048 + 1024.
+// An adapter of a k x n matrix has rank (k + n) parameters. k + n in attention: QKV 1024 + 3072, projection
+// 2048; in an expert: fc1 1024 + 4096, fc2 2048 + 1024.
 constexpr double kAttention = 4096 + 2048, kExpert = 5120 + 3072;
 
 WorkloadSpec adapted(int ep, std::optional<bool> shared = {}, int tp = 1, std::optional<int> etp = {}) {
@@ -36,26 +37,26 @@ double sent(const program::Program& program, Dimension dimension, CollectiveKind
   return bytes;
 }
 
-// One adapter for the two experts of a rank, or two.
+// 8 experts on 4 ranks: a rank has one adapter for its two experts (the default), or two.
 TEST(ExpertAdapters, AreOneForARankOrOneForEach) {
   EXPECT_DOUBLE_EQ(parameters(adapted(4)).routed, kRank * kExpert);
   EXPECT_DOUBLE_EQ(parameters(adapted(4, false)).routed, 2 * kRank * kExpert);
   EXPECT_DOUBLE_EQ(parameters(adapted(4)).dense, kRank * kAttention);
-  // No ranks of their own: among the layer's.
+  // With ep = 1 experts are not on ranks of their own, and their adapters count among the layer's.
   EXPECT_DOUBLE_EQ(parameters(adapted(1, false)).dense, kRank * (kAttention + 8 * kExpert));
   EXPECT_EQ(parameters(adapted(1, false)).routed, 0);
 }
 
-// PEFT on transformers' modules: queries, keys, values, gate and up have adapters of their own, 2 x 1024 and
-// 1024 inputs more.
+// PEFT adapts queries, keys, values, gate and up separately. Each of these adapters has its own k = 1024:
+// twice more in attention, once more in an expert.
 TEST(ExpertAdapters, OfModulesApartAreMore) {
   WorkloadSpec spec = adapted(1);
   spec.framework = "fsdp";
   EXPECT_DOUBLE_EQ(parameters(spec).dense, kRank * (kAttention + 2 * kHidden + 8 * (kExpert + kHidden)));
 }
 
-// Their gradients follow those who hold the experts, 2 of 8 ranks; nothing else of experts or router is
-// reduced. fp32, 4 layers.
+// Adapter gradients of an expert are reduced over the ranks that hold it, 2 of 8; nothing else of experts or
+// router is reduced. fp32 (4 B), 4 layers.
 TEST(ExpertAdapters, AreReducedOverTheRanksThatHoldThem) {
   for (const bool shared : {true, false}) {
     const auto program = training_step(adapted(4, shared), h100(), 8);
@@ -67,9 +68,10 @@ TEST(ExpertAdapters, AreReducedOverTheRanksThatHoldThem) {
   }
 }
 
-// Parts of an expert: A of the second matrix and B of the first are split, X A is summed over both parts,
-// forward for rows and backward for columns: 2 x 1024 rows (512 tokens of two ranks, halved by sequence
-// parallelism, twice) of 16 numbers in 2 bytes, in 4 layers.
+// Experts in two parts (etp 2): split are B of the first matrix and A of the second. The inner result X A is
+// summed over both parts, forward for fc2 and backward for fc1: 2 sums in each of 4 layers. Each has 1024
+// rows (512 tokens / 2 with sequence parallelism, of 2 ranks, each token to 2 experts) of 16 numbers of 2
+// bytes.
 TEST(ExpertAdapters, InnerResultsAreSummedOverPartsOfAnExpert) {
   const WorkloadSpec spec = adapted(4, true, 2, 2);
   const auto program = training_step(spec, h100(), 8);
@@ -82,8 +84,8 @@ TEST(ExpertAdapters, InnerResultsAreSummedOverPartsOfAnExpert) {
   EXPECT_EQ(sums, 2 * 4);
 }
 
-// The ops' work is the model's: frozen products have no weight gradient, each token passes the adapters of
-// two experts.
+// FLOPs of the ops against those of the model: frozen products have no weight gradient, and each token passes
+// the adapters of two experts.
 TEST(ExpertAdapters, FlopsOfTheOpsAreThoseOfTheModel) {
   for (const bool shared : {true, false}) {
     WorkloadSpec spec = adapted(4, shared);
@@ -94,8 +96,8 @@ TEST(ExpertAdapters, FlopsOfTheOpsAreThoseOfTheModel) {
   }
 }
 
-// Frozen in 2 bytes (the final norm's 1024 too), trained in 18, moments and master copies over the ranks that
-// share them.
+// Frozen weights take 2 bytes each (the final norm's 1024 too), trained adapters 18: with zero = 0 nothing is
+// shared.
 TEST(ExpertAdapters, HoldFrozenExpertsInTwoBytes) {
   WorkloadSpec spec = adapted(4, false);
   spec.plan.zero = 0;
@@ -107,8 +109,9 @@ TEST(ExpertAdapters, HoldFrozenExpertsInTwoBytes) {
   EXPECT_NEAR(parts.weights + parts.gradients + parts.optimizer, 2 * frozen + 18 * trained, 1);
 }
 
-// Between their matrices 16 numbers a row, of 512 tokens twice in attention and of 1024 rows twice in
-// experts; without fc1's the rows that arrive are not kept, 1024 of 1024 numbers.
+// Kept in 2 bytes per number. Each adapter keeps its inner result, 16 numbers for each of 1024 rows. Without
+// fc2's adapter its input is not kept, 1024 rows of 2048; without fc1's neither the rows that arrive at the
+// experts, 1024 of 1024 numbers, nor the layer's 512 normed tokens.
 TEST(ExpertAdapters, KeepInnerResultsAndTheInputsOfAdaptedMatrices) {
   const auto bytes = [](std::vector<std::string> targets) {
     WorkloadSpec spec = adapted(4);
@@ -121,8 +124,8 @@ TEST(ExpertAdapters, KeepInnerResultsAndTheInputsOfAdaptedMatrices) {
                    2.0 * 1024 * kHidden + inner + 2.0 * 512 * kHidden);
 }
 
-// Under FSDP frozen experts on ranks of their own are gathered for both passes, and their adapters' gradients
-// alone are reduced.
+// FSDP gathers frozen experts on ranks of their own for both passes: 4 layers forward, 3 backward (the last
+// stays), in 2 bytes. Only the adapters' gradients are reduced, in 4 bytes.
 TEST(ExpertAdapters, FrozenExpertsAreGatheredFromTheirShards) {
   WorkloadSpec spec = adapted(4, false);
   spec.framework = "fsdp";

@@ -1,5 +1,5 @@
-// What passes through memory beside an expert's products: permutation, padding, casts, biases; and what
-// selective recompute does again.
+// Kernels beside an expert's products that pass its rows through memory: permutation, padding, casts, biases;
+// and what selective recompute repeats.
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
@@ -11,10 +11,10 @@ namespace topsim::workloads::expert_kernels_test {
 using namespace testing;
 using program::OpKind;
 
-// An H100 moves 0.8 of 3.35 TB/s; each kernel takes 2 us beside.
+// An H100's fused kernels move 0.8 x 3.35 TB/s; each kernel takes 2 us more.
 constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2e-6;
-// small_moe(1, 4): 4 layers, 2 micro-batches; 512 tokens visit 2 experts each: 1024 rows of 1024 numbers on
-// each rank, for 2 experts of width 2048.
+// small_moe(1, 4): 4 layers, 2 micro-batches. 512 tokens visit 2 experts each: 1024 rows of 1024 numbers on
+// each rank, which holds 2 experts of width 2048.
 constexpr double kPasses = 4 * 2, kRows = 1024, kHidden = 1024, kHere = 2;
 
 double part_seconds(const WorkloadSpec& workload, const char* part) {
@@ -28,8 +28,9 @@ double all_seconds(const WorkloadSpec& workload) {
   return part_seconds(workload, "");
 }
 
-// 12 bytes of each number forward, 16 backward, in 3 and 6 kernels an expert; with fp32 probabilities, as
-// DeepEP wants them, 28 and 40.
+// Biases in an expert's products. Bytes per number of its answers: 12 forward and 16 backward, in 3 and 6
+// kernels per expert; with fp32 probabilities, as DeepEP needs them, 28 and 40 (expert_feed_forward.cpp has
+// the list).
 TEST(ExpertKernels, BiasesPassOverAllAnswers) {
   for (const auto& [dispatcher, bytes] :
        {std::pair{TokenDispatcher::alltoall, 28.0}, {TokenDispatcher::deepep, 68.0}}) {
@@ -41,8 +42,9 @@ TEST(ExpertKernels, BiasesPassOverAllAnswers) {
   }
 }
 
-// Two ways of 2 x 1024 rows, forward and backward; HybridEP's rows come padded, a single kernel pads itself,
-// and 16 bits need none.
+// 8-bit products need padded rows: rows are padded before the products and cut after them, forward and
+// backward, 4 copies that read and write 1024 rows. HybridEP delivers rows padded, and 16-bit products need
+// no padding.
 TEST(ExpertKernels, EightBitProductsWantPaddedRows) {
   WorkloadSpec padded = small_moe(1, 4);
   padded.precision.gemm = Precision::fp8;
@@ -55,8 +57,9 @@ TEST(ExpertKernels, EightBitProductsWantPaddedRows) {
   EXPECT_NEAR(part_seconds(padded, "experts"), part_seconds(hybrid, "experts"), 1e-12);
 }
 
-// A token's 2 experts lie on 4 (1 - 6/8 x 5/7) = 13/7 of 4 ranks: so many copies of each are read where rows
-// are sorted on arrival and written where their answers are summed, instead of 2.
+// A token's 2 of 8 experts lie on 4 (1 - 6/8 x 5/7) = 13/7 of the 4 ranks on average. DeepEP sends one copy
+// to each such rank, so rows sorted on arrival and answers summed there, forward and backward, read or write
+// 13/7 copies of each of 512 tokens instead of 2.
 TEST(ExpertKernels, CopiesForSeveralExpertsAreReadOnce) {
   WorkloadSpec all = small_moe(1, 4), once = all;
   once.plan.token_dispatcher = TokenDispatcher::deepep;
@@ -64,8 +67,8 @@ TEST(ExpertKernels, CopiesForSeveralExpertsAreReadOnce) {
               kPasses * 4 * (2 - 13.0 / 7) * 512 * kHidden * 2 / kBandwidth, 1e-9);
 }
 
-// Where a copy is sent for each expert, 512 tokens are read and 1024 rows written before; where their answers
-// are summed, and backward, the other way. Fused dispatchers do none of it.
+// Without a fused dispatcher tokens are permuted before the exchange: 512 rows are read, 1024 written; the
+// opposite where the answers are summed, and both again backward. DeepEP does none of the four.
 TEST(ExpertKernels, APermutationReadsATokenOnce) {
   WorkloadSpec all = small_moe(1, 4), once = all;
   once.plan.token_dispatcher = TokenDispatcher::deepep;
@@ -74,10 +77,10 @@ TEST(ExpertKernels, APermutationReadsATokenOnce) {
               permutations + kPasses * 4 * (2 - 13.0 / 7) * 512 * kHidden * 2 / kBandwidth, 1e-9);
 }
 
-// Transformer Engine casts weights for a step's first micro-batch and keeps them: four micro-batches cast
-// once what one does. 2 experts of 3 x 2048 x 1024 weights: 2 bytes for their maximum, 2 read and 2 written,
-// for both products and expert by expert in four kernels: the maximum set to 0, taken and made a scale, and
-// the cast.
+// Transformer Engine casts weights for the first micro-batch of a step and keeps them, so four micro-batches
+// cast as often as one. 2 experts of 3 x 2048 x 1024 weights: 2 bytes read for the maximum, 2 read and 2
+// written for the cast; for both products of each expert four kernels: the maximum set to 0, taken, made a
+// scale, and the cast.
 TEST(ExpertKernels, WeightsAreCastOnceAStep) {
   WorkloadSpec one = small_moe(1, 4), four = one;
   one.precision.gemm = four.precision.gemm = Precision::fp8;
@@ -86,9 +89,10 @@ TEST(ExpertKernels, WeightsAreCastOnceAStep) {
   EXPECT_NEAR(4 * part_seconds(one, "experts") - part_seconds(four, "experts"), 3 * 4 * cast, 1e-9);
 }
 
-// Inputs and gradients of both products of 2 experts: one kernel for all experts where scales are known
-// beforehand. A maximum of their own takes four for each, and 2 bytes of each of its numbers: 1024 rows of
-// 1024, 2048, 1024 and 2 x 2048; so do the weights, once in two micro-batches.
+// Casts of the inputs and result gradients of both products: 1024 rows of 1024, 2048, 1024 and 2 x 2048
+// numbers. With scales known beforehand (megatron@2024) one kernel casts the rows of both experts. The
+// current maximum takes four kernels per expert, and reads 2 bytes per number more. The same holds for
+// weights, once for two micro-batches.
 TEST(ExpertKernels, EveryExpertsRowsAreCastOnTheirOwn) {
   WorkloadSpec own = small_moe(1, 4), known = own;
   own.precision.gemm = known.precision.gemm = Precision::fp8;
@@ -99,8 +103,9 @@ TEST(ExpertKernels, EveryExpertsRowsAreCastOnTheirOwn) {
   EXPECT_NEAR(part_seconds(own, "experts") - part_seconds(known, "experts"), rows + weights, 1e-9);
 }
 
-// YaRN's rotation in single operators: 12 numbers of each element forward and 17 backward instead of 2 and 2,
-// in 12 and 20 kernels instead of 2 and 2. Queries and keys: 512 tokens x 32 heads x 64.
+// YaRN's rotation in single operators moves 12 numbers per element forward and 17 backward, in 12 and 20
+// kernels, where the fused one moves 2 and 2 in 2 and 2 kernels. Elements: 512 tokens x (16 query + 16 key
+// heads) x 64.
 TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
   WorkloadSpec plain = small_moe(1, 4), scaled = plain;
   scaled.model.attention.scaled_rotary = true;
@@ -109,8 +114,8 @@ TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
               kPasses * ((29 - 4) * elements * 2 / kBandwidth + (32 - 4) * kKernel), 1e-9);
 }
 
-// Queries and keys of 512 tokens x 16 heads x 64: read and written, and backward the gradient read too; two
-// kernels forward, four backward.
+// Norms of queries and of keys, 512 tokens x 16 heads x 64 each: forward read and written, backward the
+// gradient read too; 2 kernels forward, 4 backward for both.
 TEST(ExpertKernels, NormsOfHeadsPassOverQueriesAndKeys) {
   WorkloadSpec plain = small_moe(1, 4), normed = plain;
   normed.model.attention.qk_norm = true;
@@ -118,7 +123,8 @@ TEST(ExpertKernels, NormsOfHeadsPassOverQueriesAndKeys) {
               kPasses * (2 * 5 * 512 * kHidden * 2 / kBandwidth + 6 * kKernel), 1e-9);
 }
 
-// Activation: reads 2 x 2048 columns of each row, writes 2048. Norms: two that read and write 512 tokens.
+// Recomputed per pass: the activation reads 2 x 2048 columns of each row and writes 2048; two norms each read
+// and write 512 tokens.
 TEST(ExpertKernels, RecomputeDoesTheChosenModulesAgain) {
   const WorkloadSpec none = small_moe(1, 4);
   const auto added = [&](std::vector<std::string> modules) {
@@ -133,7 +139,8 @@ TEST(ExpertKernels, RecomputeDoesTheChosenModulesAgain) {
   EXPECT_NEAR(added({"layernorm", "moe_act"}), activation + norms, 1e-9);
 }
 
-// Not held: the activation of 1024 rows of 2048, and the normed rows that QKV and the router read.
+// Not held in 4 layers, in 2 bytes: the activation's result, 1024 rows of 2048, and the normed rows that QKV
+// and the router read, 512 each.
 TEST(ExpertKernels, WhatIsDoneAgainIsNotHeld) {
   WorkloadSpec none = small_moe(1, 4), again = none;
   again.plan.recompute_modules = {"moe_act", "layernorm"};

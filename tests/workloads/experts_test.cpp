@@ -17,8 +17,9 @@ using program::CollectiveKind;
 using program::Dimension;
 using program::OpKind;
 
-// Every layer and micro-batch: tokens there and back, forward and backward. 512 tokens x 2 experts x 1024
-// x 2 B = 2 MiB; probabilities go along with the dispatch, 512 x 2 x 4 B = 4 KiB.
+// All-to-alls of each layer and micro-batch: tokens to the experts and back, forward and backward, 512 tokens
+// x 2 experts x 1024 x 2 B = 2 MiB each; and probabilities beside the dispatch, forward and backward, 512 x 2
+// x 4 B = 4 KiB.
 TEST(Experts, FourAllToAllsALayerAndMicroBatchCarryTheTokens) {
   const auto program = training_step(small_moe(1, 4), h100(), 8);
   program::validate(program);
@@ -32,7 +33,7 @@ TEST(Experts, FourAllToAllsALayerAndMicroBatchCarryTheTokens) {
   EXPECT_EQ(probabilities, 2 * 4 * 2);
 }
 
-// Full recompute dispatches and combines once more; dense layers send nothing.
+// Full recompute adds a dispatch and a combine, 6 instead of 4; the dense layer of four sends nothing.
 TEST(Experts, RecomputeSendsAgainAndDenseLayersDoNot) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.model.dense_layers = 1;
@@ -43,9 +44,8 @@ TEST(Experts, RecomputeSendsAgainAndDenseLayersDoNot) {
             6 * 3 * 2);
 }
 
-// One layer in three has experts, the third, sixth and so on of the model, leading dense layers or not: of
-// layers 0 to 7 those are 2 and 5, behind three dense ones 5 alone. Each sends twice forward and twice
-// backward for each of two micro-batches.
+// Every third layer of the model has experts, leading dense layers or not: layers 2 and 5 of 0 to 7, and
+// behind three dense ones 5 alone. Each sends twice forward and twice backward in each of two micro-batches.
 TEST(Experts, StandInTheLastOfSoManyLayers) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.model.layers = 8, workload.model.experts.every = 3;
@@ -64,7 +64,8 @@ TEST(Experts, StandInTheLastOfSoManyLayers) {
   EXPECT_EQ(sent(6), 0);
 }
 
-// Megatron's layout: expert ranks are taken out of the ranks of a stage, parts of an expert fastest.
+// Megatron's layout: the ranks of a stage are divided into expert groups, with the parts of an expert (etp)
+// fastest.
 TEST(Experts, RanksAreGroupedAsMegatronGroupsThem) {
   // tp 2 x dp 4 = 8 ranks, whole experts on 4 of them: neighbours, whatever their tensor group.
   const auto whole = training_step(small_moe(2, 4, 1), h100(), 8);
@@ -128,13 +129,13 @@ double expert_seconds(const WorkloadSpec& workload) {
   return sum;
 }
 
-// The busiest rank's rows set the time of all: more rows in the same products, more bytes in the exchange.
+// The rank with most rows sets the time of all: its products have more rows, its exchange more bytes.
 TEST(Experts, TheBusiestRankSetsTheTimeAndCapacityLimitsIt) {
   WorkloadSpec even = small_moe(1, 8), uneven = even, capped = even;
   even.sequence = uneven.sequence = capped.sequence = 8192;
   uneven.model.experts.imbalance = capped.model.experts.imbalance = 2;
   capped.model.experts.capacity_factor = 1.25;
-  // 16384 or 32768 rows a product are many waves: twice the rows take twice the time within 3 %.
+  // Products of 16384 or 32768 rows have many waves: twice the rows take twice the time, within 3 %.
   EXPECT_NEAR(expert_seconds(uneven) / expert_seconds(even), 2, 0.06);
   EXPECT_NEAR(expert_seconds(capped) / expert_seconds(even), 1.25, 0.04);
   const auto most = [](const WorkloadSpec& workload) {
@@ -146,8 +147,8 @@ TEST(Experts, TheBusiestRankSetsTheTimeAndCapacityLimitsIt) {
   EXPECT_EQ(most(uneven), most(even) * 2);
 }
 
-// Nobody has more than all rows: of two groups of experts the busiest has at most twice the mean. One group
-// has the mean, whatever is said of others.
+// No rank has more than all rows. With two groups of experts the busiest has at most twice the mean; with one
+// group it has the mean, whatever `imbalance` says.
 TEST(Experts, ImbalanceEndsAtAllRowsOnOneRank) {
   const auto load = [](int ep, double imbalance) {
     WorkloadSpec workload = small_moe(1, ep);
@@ -160,8 +161,9 @@ TEST(Experts, ImbalanceEndsAtAllRowsOnOneRank) {
   EXPECT_THROW((void)load(2, 2.5), ConfigError);
 }
 
-// DeepEP over nodes of 4: 8 experts on 2 nodes, 2 a token. Both lie on one node in 2 x (4 x 3)/(8 x 7) = 3/7
-// of all pairs: 2 - 3/7 = 11/7 copies. Inside one domain of 8 ranks with an expert each, a copy for each.
+// DeepEP sends a token once to each node that holds some of its experts. 8 experts on two nodes of 4 ranks, 2
+// per token: both lie on one node in 2 x (4 x 3)/(8 x 7) = 3/7 of all pairs, so there are 2 - 3/7 = 11/7
+// copies. Inside one NVLink domain of 8 ranks with an expert each, every expert gets a copy.
 TEST(Experts, DeepEPSendsACopyToEachNodeThatHoldsSome) {
   WorkloadSpec workload = small_moe(1, 8);
   workload.plan.token_dispatcher = TokenDispatcher::deepep;
@@ -173,7 +175,7 @@ TEST(Experts, DeepEPSendsACopyToEachNodeThatHoldsSome) {
   };
   EXPECT_NEAR(sent(4), 512 * 1024 * 2 * 11 / 7.0, 1);
   EXPECT_NEAR(sent(8), 512 * 1024 * 2 * 2, 1);
-  // Routing limited to one node: one copy. In 8 bits on the way to the experts, half of the bytes.
+  // Routing limited to one node sends one copy; 8-bit dispatch halves its bytes.
   workload.model.experts.node_limit = 1;
   EXPECT_NEAR(sent(4), 512 * 1024 * 2, 1);
   workload.precision.dispatch = Precision::fp8;
@@ -195,8 +197,8 @@ TEST(Experts, HostWaitsForCountsUnlessExpertsArePadded) {
   EXPECT_EQ(waits(), 0);
 }
 
-// 18 bytes a parameter with whole optimisers: of matrices / tp, of the router and of norms (2 h a layer and
-// the final one) whole, of the experts / (ep x etp).
+// With whole optimisers 18 bytes a parameter: matrices / tp; router and norms (2 h per layer, h at the end)
+// whole; experts / (ep x etp).
 TEST(Experts, StatesFollowWhoHoldsWhat) {
   WorkloadSpec workload = small_moe(2, 4, 1);
   workload.plan.zero = 0;
@@ -206,14 +208,14 @@ TEST(Experts, StatesFollowWhoHoldsWhat) {
   const double mine =
       4 * (layer.split() / 2 + layer.router + 2 * 1024 + layer.routed() / 4) + head_parameters(model) + 1024;
   EXPECT_NEAR(parts.weights + parts.gradients + parts.optimizer, 18 * mine, 1);
-  // Two ranks share each expert's optimiser, four each part of the rest.
+  // Two ranks share the optimiser of each expert; four share that of the rest.
   workload.plan.zero = 1;
   const double dense = mine - layer.routed();
   EXPECT_NEAR(memory_use(workload, h100(), 8).peak().optimizer, 12 * (dense / 4 + layer.routed() / 2), 1);
 }
 
-// One rank of each tensor group (dp = cp = 1): 8 ranks hold four sets of experts, so that two share the
-// optimiser of each, reduce and gather theirs, and nobody shares the rest.
+// tp 8 and ep 4 on 8 ranks (dp = cp = 1): each expert is on two ranks of the tensor group, which share its
+// optimiser, reduce its gradients and gather its weights. Nobody shares the rest.
 TEST(Experts, CopiesInATensorGroupShareTheirOptimiser) {
   WorkloadSpec workload = small_moe(8, 4, 1);
   workload.plan.zero = 1;
@@ -229,13 +231,13 @@ TEST(Experts, CopiesInATensorGroupShareTheirOptimiser) {
     (op.collective == CollectiveKind::reduce_scatter ? scattered : gathered) +=
         static_cast<double>(op.bytes.value());
   }
-  EXPECT_DOUBLE_EQ(scattered, 4 * layer.routed());  // fp32, of 4 layers a fourth
+  EXPECT_DOUBLE_EQ(scattered, 4 * layer.routed());  // 4 B x 4 layers / ep 4
   EXPECT_DOUBLE_EQ(gathered, 2 * layer.routed());
 }
 
-// A layer of experts keeps per arriving row the input of FC1 (h), both halves of its output and the input of
-// FC2 (3 f), and per token what every layer keeps (norms and their outputs 4 h, Q K V and context 4 h) and
-// two sets of fp32 scores.
+// A layer of experts keeps, for each arriving row, the input of FC1 (h), both halves of its output and the
+// input of FC2 (3 f); for each token what every layer keeps (norms and their outputs 4 h, Q K V and context 4
+// h) and two fp32 scores for each of 8 experts.
 TEST(Experts, ActivationsCountTheRowsThatArrive) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.model = complete(workload.model);
@@ -245,7 +247,8 @@ TEST(Experts, ActivationsCountTheRowsThatArrive) {
                    tokens * (2 * 8 * h + 8 * 8) + 2 * tokens * (2 * h + 2 * 3 * f));
 }
 
-// Columns of 1024 shared experts of 2^22 are 2^32: as many times those that a second one adds.
+// 1024 shared experts of width 2^22 have 2^32 columns, more than an int counts: beyond the first they take
+// 1023 times what the second one takes.
 TEST(Experts, ActivationsOfManyWideSharedOnesAreCountedBeyondAnInt) {
   const auto bytes = [](int shared) {
     WorkloadSpec workload = small_moe(1, 4);
@@ -268,8 +271,8 @@ WorkloadSpec dualpipe(Schedule schedule) {
   return workload;
 }
 
-// Ranks r and p-1-r hold stages r and p-1-r both: four data-parallel copies of everything on 8 ranks, and
-// gradients of each stage are summed over the two mirrored ranks.
+// DualPipe with pp 4: ranks r and p-1-r both hold the stages r and p-1-r. On 8 ranks that is four
+// data-parallel copies of everything, and gradients are summed over both mirrored ranks.
 TEST(DualPipe, HoldsEverythingTwiceAndSumsOverMirroredRanks) {
   const auto program = training_step(dualpipe(Schedule::dualpipe), h100(), 8);
   program::validate(program);
@@ -284,8 +287,8 @@ TEST(DualPipe, HoldsEverythingTwiceAndSumsOverMirroredRanks) {
   EXPECT_DOUBLE_EQ(twice.weights, 2 * once.weights);
 }
 
-// All-to-alls that take as long as a layer's experts hide behind the other direction's kernels; 1F1B shows
-// them.
+// All-to-alls of 20 us, about as long as a layer's experts: DualPipe hides them behind the kernels of the
+// other direction, 1F1B waits for them.
 TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   using namespace topsim::literals;
   const auto step = [](Schedule schedule, Duration exchange) {
@@ -300,17 +303,19 @@ TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   const Duration exchange = 20_us;
   const Duration exposed = step(Schedule::one_f_one_b, exchange) - step(Schedule::one_f_one_b, Duration{});
   const Duration hidden = step(Schedule::dualpipe, exchange) - step(Schedule::dualpipe, Duration{});
-  // 1F1B: every micro-batch waits for 6 exchanges in each of 2 layers, and 3 more stages fill and drain.
+  // 1F1B: every micro-batch waits for 6 exchanges in each of 2 layers, and filling and draining 3 more stages
+  // adds 3.
   EXPECT_EQ(exposed, (8 + 3) * 2 * 6 * exchange);
-  // DualPipe, rank 1: one forward of rank 0 to wait for; 4 forwards, a forward and a backward in the middle
-  // ("nothing to overlap with yet") and the last 4 backwards are ten passes without a partner. Each shows the
-  // 3 exchanges of 2 layers. The pairs hide theirs but for less than two.
+  // DualPipe, rank 1: it waits for one forward pass of rank 0, and runs ten passes without a partner: 4
+  // forwards, a forward and a backward in the middle ("nothing to overlap with yet"), and the last 4
+  // backwards. Each of the 11 exposes 3 exchanges in 2 layers. The paired passes expose less than two in all.
   const Duration alone = (1 + 4 + 2 + 4) * 2 * 3 * exchange;
   EXPECT_GE(hidden, alone);
   EXPECT_LT(hidden, alone + 2 * exchange);
 }
 
-// 1F1B in pairs: the same work, exchanges of one hide behind the other's kernels, one more micro-batch held.
+// 1F1B in pairs of tasks: the exchanges of one task hide behind the other's kernels, and one more micro-batch
+// is held.
 TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreMicroBatch) {
   using namespace topsim::literals;
   WorkloadSpec plain = small_moe(1, 2), paired = plain;
@@ -329,7 +334,7 @@ TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreMicroBatch) {
     program::validate(program);
     return replay.run(program).step;
   };
-  // 8 micro-batches and one more stage to fill, 2 layers of 6 exchanges.
+  // Unpaired: 8 micro-batches and one more stage to fill, 2 layers of 6 exchanges each.
   EXPECT_EQ(step(plain, 20_us) - step(plain, Duration{}), 9 * 2 * 6 * 20_us);
   EXPECT_LT(step(paired, 20_us) - step(paired, Duration{}), 9 * 2 * 6 * 20_us / 2);
   const auto held = [](const WorkloadSpec& workload) {
@@ -368,8 +373,7 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   latent.model.attention.kv_lora_rank = 0;
   expect_mistake(latent, "model.attention.kv_lora_rank", "512");
 }
-// Without expert parallelism nobody else has a rank's experts: nothing of theirs is gathered after the
-// update.
+// With ep = 1 the experts of a rank are on no other rank, so nothing of theirs is gathered after the update.
 TEST(Experts, ThatNobodyElseHoldsAreNotGathered) {
   WorkloadSpec workload = small_moe(8, 1);
   workload.plan.zero = 1;

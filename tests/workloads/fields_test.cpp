@@ -186,8 +186,8 @@ TEST(Models, ShippedShapesHaveThePublishedNumberOfParameters) {
   }
 }
 
-// Mixtures of experts: all parameters, and those one token meets, as published. DeepSeek, Kimi and gpt-oss
-// leave the input embedding out of the latter (V3: "37B", Kimi K2: 32.6, gpt-oss: 5.13 and 3.61).
+// Mixtures of experts: all parameters, and those that one token uses, as published. DeepSeek and gpt-oss
+// leave the input embedding out of the latter (V3: "37B", gpt-oss: 5.13 and 3.61); Kimi K2 says 32.6.
 TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {
   struct Published {
     const char* name;

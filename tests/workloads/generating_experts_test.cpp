@@ -14,7 +14,8 @@ using program::OpKind;
 // An H100 reads weights at 0.83 of 3.35 TB/s.
 constexpr double kWeights = 0.83 * 3.35e12;
 
-// Shapes of Qwen3-30B-A3B's experts: 8 of 128 a token, h 2048, width 768: 3 x 2048 x 768 numbers of 2 bytes.
+// Shapes of Qwen3-30B-A3B's experts: 8 of 128 per token, h 2048, width 768, so 3 x 2048 x 768 numbers of 2
+// bytes.
 constexpr double kExpert = 3.0 * 2048 * 768 * 2;
 WorkloadSpec generating(int batch, int tp = 1, int ep = 1, Task task = Task::decode) {
   WorkloadSpec workload;
@@ -40,32 +41,32 @@ double busy(const WorkloadSpec& workload) {
   return sum;
 }
 
-// One token reads 8 experts; two read 8 + 8 x 120 / 128 = 15.5; sixteen 128 (1 - (120 / 128)^16) = 82.42.
-// What else a layer does hardly grows: another token's cache and activations are some
-// 200 KB, 2 % of an expert.
+// Experts read, of 128 with 8 per token: by one token 8; by two 8 + 8 x 120 / 128 = 15.5; by sixteen 128 (1 -
+// (120 / 128)^16) = 82.42. Everything else in a layer hardly grows: one more token's cache and activations
+// are some 200 KB, 2 % of an expert.
 TEST(GeneratingExperts, ReadOnlyThoseThatHaveTokens) {
   const double one = busy(generating(1)), two = busy(generating(2)), sixteen = busy(generating(16));
   EXPECT_NEAR((two - one) * kWeights / kExpert, 7.5, 0.1);
   EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 74.42, 1);
 }
 
-// On two ranks of 64 experts each, tokens of both visit 64 (1 - (120 / 128)^B): of 16 requests 41.21, of one
-// 4.
+// Two ranks with 64 experts each: B tokens visit 64 (1 - (120 / 128)^B) of them, 41.21 for B = 16 and 4 for B
+// = 1.
 TEST(GeneratingExperts, OnRanksOfTheirOwnToo) {
   const double one = busy(generating(1, 2, 2)), sixteen = busy(generating(16, 2, 2));
   EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 37.21, 1);
 }
 
-// With many tokens every expert is read and the work is what each token's K experts are: 2 FLOPs for each of
-// 8 x 3 x 2048 x 768 weights, twice for twice the tokens.
+// With many tokens every expert is read, and the work is that of 8 experts per token: 2 FLOPs for each of 8 x
+// 3 x 2048 x 768 weights, twice as much for twice the tokens.
 TEST(GeneratingExperts, WorkFollowsTheTokens) {
   const auto flops = [](int batch) { return step(generating(batch)).facts.model_flops.value(); };
   EXPECT_NEAR(flops(64) / flops(32), 2, 1e-12);
   EXPECT_NEAR(flops_of_all_ranks(step(generating(64))) / flops(64), 1, 1e-3);
 }
 
-// A layer on 8 tensor ranks: one all-reduce after attention and one after the experts, each of
-// 512 tokens x 2048 x 2 B = 2 MiB, beside that of the embedding; nothing among experts.
+// One layer on 8 tensor ranks: all-reduces after the embedding, after attention and after the experts, each
+// of 512 tokens x 2048 x 2 B = 2 MiB. Nothing is sent in an expert group.
 TEST(GeneratingExperts, TensorRanksSumOnceALayer) {
   const auto program = step(generating(1, 8, 1, Task::prefill));
   int sums = 0;
@@ -78,7 +79,7 @@ TEST(GeneratingExperts, TensorRanksSumOnceALayer) {
   EXPECT_THAT(collectives(program, program::Dimension::expert), ::testing::IsEmpty());
 }
 
-// The host calls one product, not one an expert: 128 experts cost it what 8 do.
+// One call of the host runs the products of all experts: 128 cost it as much as 8.
 TEST(GeneratingExperts, AreOneCallOfTheHost) {
   WorkloadSpec many = generating(1, 1, 1, Task::prefill), few = many;
   few.model.experts.count = 8;
@@ -97,9 +98,9 @@ WorkloadSpec on_ranks(int ep, int redundant) {
   return workload;
 }
 
-// 128 experts and 16 copies on 48 ranks are 3 a rank, on 64 they are 2: with 16 requests a rank all of them
-// have tokens (1 - (136/144)^768), and a rank computes the same 16 x 8 rows either way. What differs is one
-// expert's weights.
+// 128 experts and 16 copies on 48 ranks are 3 per rank, 128 on 64 ranks 2. With 16 requests per rank all of
+// them have tokens (an expert has none with probability (136/144)^768), and a rank computes 16 x 8 rows
+// either way. The difference is reading one more expert's weights.
 TEST(GeneratingExperts, CopiesFillRanksThatExpertsDoNot) {
   const auto busy_on = [](int ep, int redundant) {
     double sum = 0;
@@ -132,9 +133,9 @@ TEST(GeneratingExperts, CopiesAreOfRanksThatGenerate) {
   EXPECT_THAT(help_of(training), ::testing::HasSubstr("task"));
 }
 
-// Two micro-batches of four layers with two exchanges each, 5 us and shorter than what lies between them:
-// one after the other all 16 are waited for; in turns those of one hide behind the other's kernels, but for
-// the first and the last.
+// Two micro-batches, four layers, two exchanges each: 16 exchanges of 5 us, shorter than the kernels between
+// them. One batch after the other waits for all 16; in turns, each batch's exchanges hide behind the other's
+// kernels, except the first and the last.
 TEST(GeneratingExperts, TwoBatchesHideEachOthersExchanges) {
   using namespace topsim::literals;
   const auto waited = [](bool in_turns) {

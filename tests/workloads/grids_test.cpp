@@ -12,8 +12,9 @@ using namespace topsim::workloads::testing;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
-// 216 tiles on 108 SMs are two waves; on 100, 92, 84 and 76 they are three. 300 are three, and three, four,
-// four and four.
+// Communication holds 8, 16, 24 or 32 of 108 SMs, and 100, 92, 84 or 76 are left. 216 tiles, two waves of 1 s
+// on 108, take three on all of these: 1 s more. 300 tiles take three waves on 108 and on 100, and four on the
+// others.
 TEST(Grids, BlocksThatTakeTurnsAreRecountedOnTheUnitsThatAreLeft) {
   EXPECT_THAT(product_grid(216, 2, 108, 0, false).more_waves, ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(product_grid(300, 3, 108, 0, false).more_waves,
@@ -22,29 +23,32 @@ TEST(Grids, BlocksThatTakeTurnsAreRecountedOnTheUnitsThatAreLeft) {
   EXPECT_EQ(product_grid(300, 3, 108, 0, false).persistent, 0);
 }
 
-// 1024 tiles on 132 blocks: the first has eight, block 124 and all after it seven (124 + 6 x 132 = 916, + 132
-// is more than 1023), block 100 eight: 100 + 7 x 132 = 1024 is not a tile, so seven as well.
+// A persistent grid of 132 blocks: block b has the tiles b, b + 132, ... Of 1024 tiles block 0 has eight, of
+// 1 s each. Beside communication on 8, 16, 24 or 32 units the first block that has to wait is 124, 116, 108
+// or 100. Each of these has seven tiles: the eighth of block 100 would be 100 + 7 x 132 = 1024, and the last
+// tile is 1023.
 TEST(Grids, PersistentBlocksKeepTheirTiles) {
   const GridTimes times = product_grid(1024, 8, 132, 0, true);
   EXPECT_EQ(times.persistent, 8);
   EXPECT_EQ(times.count, 1);
   EXPECT_THAT(times.left_over, ElementsAre(7, 7, 7, 7));
-  // 1056 tiles are eight for each.
+  // 1056 = 8 x 132 tiles: every block has eight.
   EXPECT_THAT(product_grid(1056, 8, 132, 0, true).left_over, ElementsAre(8, 8, 8, 8));
 }
 
-// 112 tiles are 112 blocks: they fit beside 8 and 16 of 132 units, not beside 24 (108 left).
+// 112 tiles are 112 blocks. Beside 8 and 16 of 132 units they all run (124, 116 left); beside 24 and 32 some
+// wait (108, 100).
 TEST(Grids, ASmallGridFitsBesideCommunication) {
   EXPECT_THAT(product_grid(112, 1, 132, 0, true).left_over, ElementsAre(0, 0, 1, 1));
 }
 
-// With 16 of 132 left free the grid has 116 blocks: beside 8 and 16 all of them run. 1160 tiles are ten for
-// each.
+// A margin of 16 leaves a grid of 116 blocks, which all run beside communication on 8 or 16 units. 1160 tiles
+// are ten per block.
 TEST(Grids, AMarginMakesRoom) {
   EXPECT_THAT(product_grid(1160, 10, 132, 16, true).left_over, ElementsAre(0, 0, 10, 10));
 }
 
-// 8192 cubed on an H100, 2048 tiles of 256 x 128: 16 waves of 132; on 116, 18 waves.
+// 8192 cubed on an H100: 2048 tiles of 256 x 128 are 16 waves on 132 SMs and 18 on 116.
 TEST(Grids, AMarginCostsWavesAlways) {
   const auto accelerator = h100();
   ComputeSettings settings;
@@ -72,13 +76,13 @@ TEST(Grids, OnlyHopperSProductsKeepTheirTiles) {
   EXPECT_EQ(grids_on(later).persistent, 0);
 }
 
-// What memory limits slows with memory, not with units.
+// A product limited by memory bandwidth does not slow when units are held.
 TEST(Grids, AThinProductHasNoGridToSpeakOf) {
   EXPECT_EQ(ComputeModel(h100(), {}).gemm({1, 4096, 4096}, Precision::bf16).grids.persistent, 0);
 }
 
-// User buffers move by copy engines in the ring, by 16 SMs in the pipelined scatter, and in bulk by 4, or by
-// 24 for the scatter behind attention.
+// SMs that user buffers hold: 0 in the ring, whose transfers copy engines make; 16 in the pipelined scatter;
+// 4 in bulk transfers, or 24 for the scatter behind attention (layer_kernels.cpp has the sources).
 TEST(Grids, UserBuffersHoldTheUnitsOfTheirRecipes) {
   WorkloadSpec workload;
   workload.model = llama3_70b();
@@ -90,7 +94,8 @@ TEST(Grids, UserBuffersHoldTheUnitsOfTheirRecipes) {
   std::vector<int> count(32);
   for (const program::Op& op : program.classes.front().ops)
     if (op.kind == program::OpKind::collective && op.units >= 0) ++count[static_cast<std::size_t>(op.units)];
-  // Forward and backward: four products in rings of seven; two in quarters; three of four exchanges in bulk.
+  // tp 8, forward and backward: four products in rings of seven exchanges; two products in quarters; four
+  // bulk exchanges.
   EXPECT_EQ(count[0], 4 * 7);
   EXPECT_EQ(count[16], 2 * 4);
   EXPECT_EQ(count[4], 3);

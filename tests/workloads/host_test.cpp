@@ -11,9 +11,9 @@
 namespace topsim::workloads::host_test {
 using namespace testing;
 
-// The two published figures: nn.Linear is a module and an operator, 3.5 + 10 us; Megatron's
-// ColumnParallelLinear has 3 views and 2 Functions more, 3.5 + 10 + 3 x 2.5 + 2 x 26 = 73 us of the 74 that
-// were measured.
+// Two published modules (host.cpp). nn.Linear is a module and an operator, 3.5 + 10 us. Megatron's
+// ColumnParallelLinear has 3 views and 2 Functions more: 3.5 + 10 + 3 x 2.5 + 2 x 26 = 73 us; 74 were
+// measured.
 TEST(Host, TimesOfCallsAddUpToPublishedModules) {
   EXPECT_NEAR(seconds(host_time({1, 0, 0, 1})), 13.5e-6, 1e-9);
   EXPECT_NEAR(seconds(host_time({1, 3, 2, 1})), 74e-6, 2e-6);
@@ -37,13 +37,14 @@ double host_seconds(const WorkloadSpec& workload) {
   return launches(training_step(workload, a100(), 1));
 }
 
-// Calls of Python take longer in a step; what C++ does one by one does not.
+// The factor for calls in a step applies to Python, not to products and kernels that C++ issues one by one.
 TEST(Host, CallsTakeLongerInAStepAndLoopsOfCppDoNot) {
   EXPECT_NEAR(seconds(host_time({1, 0, 0, 1}, 2)), 27e-6, 1e-9);
   EXPECT_NEAR(seconds(host_time({0, 0, 0, 0, 0, 1, 1}, 2)), seconds(host_time({0, 0, 0, 0, 0, 1, 1})), 1e-12);
 }
 
-// 2 layers x 3 micro-batches; each does its forward again, and saves and restores what full recompute needs.
+// Full recompute of 2 layers x 3 micro-batches runs the forward pass again and adds the checkpoint's own
+// calls.
 TEST(Host, FullRecomputePaysTheForwardAgainAndTheCheckpoint) {
   WorkloadSpec again = job();
   again.plan.recompute->kind = RecomputeKind::full;
@@ -52,7 +53,8 @@ TEST(Host, FullRecomputePaysTheForwardAgainAndTheCheckpoint) {
               6 * seconds(host_time(host.forward + host.checkpoint, host.in_step)), 1e-9);
 }
 
-// torchtitan's selective recompute checkpoints each layer as well: the whole forward pass is called again.
+// torchtitan's selective recompute is a checkpoint of each layer too: the host runs the whole forward pass
+// again.
 TEST(Host, SelectiveRecomputeOfOperatorsPaysTheForwardAgainToo) {
   WorkloadSpec kept = job();
   kept.framework = "fsdp";
@@ -63,8 +65,8 @@ TEST(Host, SelectiveRecomputeOfOperatorsPaysTheForwardAgainToo) {
               6 * seconds(host_time(host.forward + host.checkpoint)), 1e-9);
 }
 
-// Two heads do not fit Megatron's fused softmax: a module and 5 operators in the place of its Function, 6 of
-// them backward, in 2 layers and 3 micro-batches.
+// Megatron's fused softmax needs a multiple of 4 heads. With 2, in each of 2 layers x 3 micro-batches,
+// forward a module and 5 operators replace its Function (26 us), and backward 6 operators.
 TEST(Host, MegatronsSoftmaxInOperatorsIsCalledOneByOne) {
   WorkloadSpec plain = job();
   plain.model.heads = plain.model.kv_heads = 2;
@@ -80,7 +82,7 @@ TEST(Host, ASlowHostNeedsAsManyTimesMore) {
   EXPECT_NEAR(host_seconds(slow), 2.5 * host_seconds(job()), 1e-9);
 }
 
-// A graph of some hundred kernels, 2 us each, costs far less than the calls that would launch them.
+// A graph of some hundred kernels, 2 us each, costs the host far less than the calls that would launch them.
 TEST(Host, AGraphLeavesLaunchesOnly) {
   WorkloadSpec graph = job();
   graph.compute.cuda_graph = true;
@@ -88,8 +90,8 @@ TEST(Host, AGraphLeavesLaunchesOnly) {
   EXPECT_GT(host_seconds(graph), 0);
 }
 
-// CUDA_LAUNCH_BLOCKING=1: kernels and calls come one after the other, so one accelerator's step is their sum;
-// otherwise the host runs ahead, and the step is shorter by whatever it hides.
+// CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel, so on one accelerator the step is calls + kernels.
+// Without it the host runs ahead, and the step is shorter by what that hides.
 TEST(Host, BlockingLaunchesAddTheHostToTheKernels) {
   const auto step = [](const WorkloadSpec& workload) {
     const program::Program program = training_step(workload, a100(), 1);
@@ -108,7 +110,7 @@ TEST(Host, BlockingLaunchesAddTheHostToTheKernels) {
   EXPECT_LT(beside, 0.9 * sum);
 }
 
-// Nothing overlaps: each tensor collective ends before the next kernel is launched.
+// Every op makes the host wait, collectives of tensor parallelism included.
 TEST(Host, BlockingLaunchesWaitForCollectivesToo) {
   WorkloadSpec blocked = job();
   blocked.plan.tp = 2;
@@ -132,7 +134,7 @@ TEST(Host, GraphsAndDualPipeCannotBlock) {
   EXPECT_NO_THROW((void)training_step(dualpipe, a100(), 4));
 }
 
-// Of one pass of a dense layer of Megatron's and back, on one of four tensor ranks.
+// Host time of one dense Megatron layer, forward and backward, on one of four tensor ranks.
 double host_of_dense_layer(Precision precision, TensorOverlap overlap) {
   WorkloadSpec workload = job();
   workload.model = complete(workload.model);
@@ -149,8 +151,8 @@ double host_of_dense_layer(Precision precision, TensorOverlap overlap) {
   return layer.forward.pieces().front().cost.host + layer.backward.pieces().front().cost.host;
 }
 
-// Four linears, 4 Functions each forward and 3 backward; in 8 bits they take twice as long: 16 + 12 Functions
-// more.
+// A layer has four of Transformer Engine's linears, each counted as 4 Functions forward and 3 backward. In 8
+// bits they take twice as long: 16 + 12 Functions more.
 TEST(Host, LinearsIn8BitsAreScheduledTwiceAsLong) {
   const double in_step = framework("megatron").host.in_step;
   const double wide = host_of_dense_layer(Precision::bf16, TensorOverlap::async);
@@ -159,15 +161,16 @@ TEST(Host, LinearsIn8BitsAreScheduledTwiceAsLong) {
                 (16 + 12) * in_step * seconds(host_times().function), 1e-9);
 }
 
-// Rings of four: 3 products and 6 messages more, two forward and two backward; scatters in four parts: 3
-// products and 4 kernels more, two forward; four kernels in bulk backward. 18 products, 36 launches.
+// tp 4. Four products in rings, two forward and two backward: each 3 products and 6 messages more. Two
+// pipelined scatters forward: each 3 products and 4 kernels more. Four bulk exchanges backward: a kernel
+// each. In all 4 x 3 + 2 x 3 = 18 products and 4 x 6 + 2 x 4 + 4 = 36 kernels.
 TEST(Host, UserBuffersLaunchProductsInParts) {
   EXPECT_NEAR(host_of_dense_layer(Precision::bf16, TensorOverlap::userbuffers) -
                   host_of_dense_layer(Precision::bf16, TensorOverlap::async),
               18 * seconds(host_times().product) + 36 * seconds(host_times().kernel), 1e-9);
 }
 
-// A given launch time is the whole of the host: no calls are counted beside it.
+// A given launch time is all the host costs. At 1 us per kernel it is about half of a graph's 2 us.
 TEST(Host, AGivenLaunchTimeReplacesTheCount) {
   WorkloadSpec given = job();
   given.compute.launch_overhead = Duration(1'000'000);
@@ -175,7 +178,7 @@ TEST(Host, AGivenLaunchTimeReplacesTheCount) {
   graph.compute.cuda_graph = true;
   EXPECT_NEAR(host_seconds(given) * 2, host_seconds(graph), 0.3 * host_seconds(graph));
 }
-// A mixture of 16 experts, 4 on each of 4 ranks, one layer, one micro-batch.
+// One layer with 16 experts, 4 on each of 4 ranks; one micro-batch.
 WorkloadSpec mixture() {
   WorkloadSpec workload;
   workload.model = gpt(1, 1024, 16);
@@ -196,22 +199,23 @@ double both(const HostPasses& passes) {
   return seconds(host_time(passes.forward, in_step) + host_time(passes.backward, in_step));
 }
 
-// Each local expert adds, forward and backward, 4 + 6 views, 2 + 4 products and 2 calls of a hook: 2 (25 + 7)
-// + 144 us.
+// Each local expert adds, forward and backward together, 4 + 6 views (25 us) and 2 calls of a hook (7 us),
+// twice as slow in a step, and 2 + 4 products of 24 us: 2 (25 + 7) + 144 us.
 TEST(Host, EveryLocalExpertCostsItsOwnCalls) {
   const HostPasses each = framework("megatron").host.experts.each;
   EXPECT_NEAR(both(each), 208e-6, 1e-9);
   WorkloadSpec twice = mixture();
   twice.model.experts.count = 32;
   EXPECT_NEAR(host_of(twice) - host_of(mixture()), 4 * 208e-6, 1e-9);
-  // All in one kernel: one call.
+  // All experts in one kernel are one call instead of four.
   WorkloadSpec fused = mixture();
   fused.compute.fused_experts = true;
   EXPECT_NEAR(host_of(mixture()) - host_of(fused), 3 * 208e-6, 1e-9);
 }
 
-// Overlapped, attention, dispatch, experts and combine are nodes: 4 views and 3 calls forward, 3 views, a
-// pass of the autograd engine and 3 calls backward; 2 (20.5 + 44) us.
+// With overlapped exchanges attention, dispatch, experts and combine are separate nodes. Each adds forward 4
+// views and 3 modules, 20.5 us, backward 3 views, a pass of the autograd engine (counted as a Function) and 3
+// modules, 44 us; twice as slow in a step.
 TEST(Host, OverlappedPartsAreLaunchedAsNodes) {
   const HostPasses node = framework("megatron").host.experts.node;
   EXPECT_NEAR(both(node), 2 * 64.5e-6, 1e-9);
@@ -220,14 +224,16 @@ TEST(Host, OverlappedPartsAreLaunchedAsNodes) {
   EXPECT_NEAR(host_of(overlapped) - host_of(mixture()), 4 * 2 * 64.5e-6, 1e-9);
 }
 
-// Norms of queries and keys: 20 + 52 us each way, and two calls of modules forward.
+// Norms of queries and keys: two operators and two Functions (20 + 52 us) forward and backward, and two
+// modules (7 us) forward; twice as slow in a step.
 TEST(Host, NormsOfHeadsAreCalledToo) {
   WorkloadSpec normed = mixture();
   normed.model.attention.qk_norm = true;
   EXPECT_NEAR(host_of(normed) - host_of(mixture()), 2 * (2 * 72e-6 + 7e-6), 1e-9);
 }
 
-// A graph of a part is one replay instead of its calls: 20 + 26 + 3.5 us each way.
+// A graph of a part replaces its calls by one replay: two operators, a Function and a module, 20 + 26 + 3.5
+// us, each way; twice as slow in a step.
 TEST(Host, AGraphOfAPartReplacesThatPartsCallsOnly) {
   const ExpertCalls& calls = framework("megatron").host.experts;
   const auto saved = [](const HostPasses& passes) { return both(passes) - 4 * 49.5e-6; };
@@ -238,20 +244,20 @@ TEST(Host, AGraphOfAPartReplacesThatPartsCallsOnly) {
   EXPECT_NEAR(host_of(mixture()) - host_of(graphed), saved(calls.router) + saved(calls.attention), 1e-9);
 }
 
-// In 8 bits: linears twice, padding, and a quantised tensor for each expert; one scale a tensor four kernels
-// for it, one scale a block one.
+// 8 bits cost more host time: linears twice, padding, and a quantised tensor for each of 4 experts. With one
+// scale per tensor (fp8) each needs four kernels, with block scales (mxfp8) one; two tensors each way.
 TEST(Host, NarrowFormatsCostTheHostMore) {
   const ExpertCalls& calls = framework("megatron").host.experts;
   WorkloadSpec blocks = mixture(), tensors = mixture();
   blocks.precision.gemm = Precision::mxfp8, tensors.precision.gemm = Precision::fp8;
-  const double linears = 4 * 2 * seconds(host_times().linear);  // two each way in each half of the layer
+  const double linears = 4 * 2 * seconds(host_times().linear);  // 2 each way; attention and experts alike
   EXPECT_NEAR(host_of(blocks) - host_of(mixture()),
               2 * linears + both(calls.narrow) + 4 * both(calls.each_narrow), 1e-9);
   EXPECT_NEAR(host_of(tensors) - host_of(blocks), 4 * 3 * 4 * seconds(host_times().kernel), 1e-9);
 }
 
-// The host reads the counts of tokens back, but not where the whole step is a graph; and there its own pace
-// does not matter.
+// The host reads the counts of tokens back, unless the whole step is a graph. Then its own pace does not
+// matter either.
 TEST(Host, AGraphOfTheStepReadsNothingBack) {
   const auto reads = [](const WorkloadSpec& workload) {
     const program::Program program = training_step(workload, h100(), 4);
@@ -261,7 +267,7 @@ TEST(Host, AGraphOfTheStepReadsNothingBack) {
   };
   WorkloadSpec graph = mixture();
   graph.compute.cuda_graph = true;
-  EXPECT_EQ(reads(mixture()) - reads(graph), 1);  // what is left is the norm of the gradients
+  EXPECT_EQ(reads(mixture()) - reads(graph), 1);  // one read is left: the norm of the gradients
   WorkloadSpec slow = graph;
   slow.compute.host_factor = 3;
   EXPECT_EQ(host_of(slow), host_of(graph));

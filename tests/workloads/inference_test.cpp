@@ -43,8 +43,8 @@ TEST(Inference, ComputesForwardOnly) {
   }
 }
 
-// Two all-reduces a layer and one after the embedding, each of 16 requests x 8192 x 2 B; then 16 rows of
-// logits.
+// Two all-reduces per layer and one after the embedding, each of 16 requests x 8192 x 2 B; then a gather of
+// 16 rows of logits.
 TEST(Inference, DecodingReducesOneTokenOfEachRequest) {
   const auto program = step(serving(Task::decode));
   int reductions = 0;
@@ -60,8 +60,8 @@ TEST(Inference, DecodingReducesOneTokenOfEachRequest) {
   EXPECT_EQ(reductions, 2 * 80 + 1);
 }
 
-// Every weight is read once a token: 2 bytes each at 0.83 of 3.35 TB/s for the matrices of the layers
-// (855,638,016 a layer) and the head; nothing can be faster, and at 16 requests the rest is less than as much
+// Each step reads every weight of the layers' matrices (855,638,016 a layer) and of the head once, 2 bytes
+// each at 0.83 x 3.35 TB/s. That is a lower bound; with 16 requests everything else takes less than as long
 // again.
 TEST(Inference, DecodingIsBoundByWeights) {
   const auto program = step(serving(Task::decode));
@@ -74,8 +74,8 @@ TEST(Inference, DecodingIsBoundByWeights) {
   EXPECT_LT(seconds(busy), 2 * least);
 }
 
-// Twice the cache costs exactly its bytes more: 80 layers x 16 requests x 8192 tokens x 2 x 128 x 2 B at 0.8
-// of 3.35 TB/s.
+// 8192 tokens more in the cache: 80 layers x 16 requests x 8192 x (key + value) x 128 (one head per rank) x 2
+// B, at 0.8 x 3.35 TB/s.
 TEST(Inference, AttentionReadsTheCache) {
   WorkloadSpec workload = serving(Task::decode);
   const auto busy = [&](int sequence) {
@@ -83,12 +83,12 @@ TEST(Inference, AttentionReadsTheCache) {
     return seconds(free_network().run(step(workload)).busy[0]);
   };
   EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 * 2 / (0.8 * 3.35e12), 1e-9);
-  workload.precision.kv_cache = Precision::fp8;  // a byte in the place of two
+  workload.precision.kv_cache = Precision::fp8;  // 1 byte instead of 2
   EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 / (0.8 * 3.35e12), 1e-9);
 }
 
-// One row of 64 x 64 tiles for 1024 columns leaves 132 units with 16 tiles: K is divided by 8, so that all of
-// them work, and 8 MiB of weights are what bounds the product: 6.3 us and 8 MiB at 0.83 of 3.35 TB/s.
+// 16 x 1024 results are 16 tiles of 64 x 64, too few for 132 units. K is divided by 8 so that all of them
+// work, and reading the 8 MiB of weights sets the time: bytes / (0.83 x 3.35 TB/s) + 6.3 us.
 TEST(Inference, FewRowsDoNotLeaveUnitsIdle) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -97,11 +97,12 @@ TEST(Inference, FewRowsDoNotLeaveUnitsIdle) {
               1e-9);
 }
 
-// An eighth of the H100's rate beside the same memory (an H20 has a seventh): 4096 x 4096 weights of 2 bytes
-// are read in 12.1 us. 64 tiles of 64 columns on 132 units are two parts of K each, one wave: 132 x 2048 x 2
-// x 64 x rows at 0.946 / (1 + 16.8 (1/rows + 1/64)) of 123.7 TFLOP/s: 10.9 us with 16 rows to a tile,
-// hidden. 17 rows take tiles of 24, best of 24 x 128, four parts of K each: 132 x 1024 x 2 x 128 x 24 at
-// 0.946 / (1 + 16.8 (1/24 + 1/128)) are 13.0 us, their sums 4 x 8 x 17 x 4096 bytes 0.8.
+// An H100 with an eighth of its compute rate (an H20 has a seventh), 123.7 TFLOP/s. Reading 4096 x 4096
+// weights takes 12.1 us.
+//   Up to 16 rows: 64 tiles of 16 x 64, K in two parts, one wave of 132 units. 132 x 2048 x 2 x 64 x 16 FLOPs
+//     at 0.946 / (1 + 16.8 (1/16 + 1/64)) of the rate take 10.9 us, less than the reading.
+//   17 rows: tiles of 24 x 128, K in four parts. 132 x 1024 x 2 x 128 x 24 FLOPs at
+//     0.946 / (1 + 16.8 (1/24 + 1/128)) take 13.0 us; adding the parts, 4 x 8 x 17 x 4096 bytes, 0.8 us.
 TEST(Inference, AFewRowsTakeTilesOfFewRows) {
   topology::Accelerator slow = h100();
   for (auto& [precision, rate] : slow.dense_flops) rate /= 8;
@@ -116,9 +117,9 @@ TEST(Inference, AFewRowsTakeTilesOfFewRows) {
   EXPECT_NEAR(product(17), 13.8e-6, 0.05e-6);
 }
 
-// Products of a Llama-3 8B's layer on an H20, bound by their work from some 30 rows on: one row more is eight
-// more of a tile, not another row of tiles. 72 rows are 9/8 of 64, 136 are 17/16 of 128; small tiles reach
-// less.
+// The products of a layer of Llama-3 8B on an H20, limited by compute from some 30 rows on. Tiles grow by
+// eight rows: 65 rows take 72 / 64 of the time of 64, and 129 rows 136 / 128, beside the lower rate of small
+// tiles.
 TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   const topology::Accelerator h20 = scenario::shipped_catalogue().accelerator("h20");
   const ComputeModel compute(h20, {});
@@ -134,8 +135,9 @@ TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   EXPECT_GT(layer(256) / layer(64), 2.5);
 }
 
-// 64 prompts of 1,000 tokens are read eight at a time, up to 8,192 tokens, 5 by 5 if there are 65; at most
-// one share of them a stage. Kernels start from graphs.
+// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens. Only a divisor of
+// their number will do (65: 5 at a time), and at most the share of each stage (8 on 4 stages: 2). Kernels
+// start from graphs.
 TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   WorkloadSpec workload = serving(Task::prefill);
   workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
@@ -153,8 +155,8 @@ TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   EXPECT_EQ(together(64, 1), 1);
 }
 
-// Matrices of four bits and a scale of 2 bytes for 128 of them, embedding and head of two bytes: 2 - 0.5 -
-// 2 / 128 bytes of a layer's numbers are not read any more where memory is the limit, nor held.
+// 4-bit weights with a scale of 2 bytes for each 128 of them; embedding and head keep two bytes. For each
+// number of a layer 2 - 0.5 - 2 / 128 bytes fewer are held, and read where memory is the limit.
 TEST(Inference, NarrowWeightsAreReadAndHeldAsTheyAre) {
   WorkloadSpec workload = serving(Task::decode);
   workload.plan.micro_batch = 1;
@@ -164,7 +166,7 @@ TEST(Inference, NarrowWeightsAreReadAndHeldAsTheyAre) {
   workload.precision.weights = WeightFormat::int4;
   const double layers = 80 * 855'638'016.0 / 8, saved = 1.5 - 2.0 / 128;
   EXPECT_NEAR(wide - busy(), saved * layers / (0.83 * 3.35e12), 1e-6);
-  EXPECT_NEAR(held - weights(), saved * layers, 0.001 * layers);  // and norms
+  EXPECT_NEAR(held - weights(), saved * layers, 0.001 * layers);  // tolerance: norms
 }
 
 WorkloadSpec latent_serving() {
@@ -174,8 +176,8 @@ WorkloadSpec latent_serving() {
   return workload;
 }
 
-// Latents are read once for all heads: 80 layers x 16 requests x 8192 tokens more of 512 + 64 numbers,
-// whatever the heads of a rank.
+// Absorbed latent attention reads the latents once for all heads of a rank: 80 layers x 16 requests x 8192
+// tokens more x (512 + 64) numbers x 2 B.
 TEST(Inference, LatentAttentionReadsItsLatentsOnly) {
   WorkloadSpec workload = latent_serving();
   const auto busy = [&](int sequence) {
@@ -185,18 +187,19 @@ TEST(Inference, LatentAttentionReadsItsLatentsOnly) {
   EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 576 * 2 / (0.8 * 3.35e12), 1e-9);
 }
 
-// A token's work is the model's, not what absorbing its projections makes of it: as many FLOPs as
-// inference_flops_per_request() counts.
+// Absorbing the projections changes the computation, not the work that counts: the FLOPs of
+// inference_flops_per_request().
 TEST(Inference, AbsorbedProjectionsAreTheModelsWork) {
   WorkloadSpec workload = latent_serving();
-  workload.plan.tp = 1;  // tensor ranks all project to the latents
+  workload.plan.tp = 1;  // with tensor parallelism every rank projects to the latents
   const auto program = step(workload);
   double flops = 0;
   for (const auto& op : program.classes[0].ops) flops += op.flops.value();
   EXPECT_NEAR(flops / program.facts.model_flops_full_attention.value(), 1, 1e-3);
 }
 
-// One micro-batch on four stages: its next token needs all of them, one after the other.
+// One micro-batch on four stages: the next token waits for all four in turn, so the step is the sum of their
+// times.
 TEST(Inference, OneMicroBatchGoesRoundTheStages) {
   const auto program = step(serving(Task::decode, 4, 1));
   const auto result = free_network().run(program);
@@ -204,8 +207,8 @@ TEST(Inference, OneMicroBatchGoesRoundTheStages) {
   EXPECT_EQ(result.step.count(), sum.count());
 }
 
-// Four keep all stages at work: a step is four turns of the slowest stage (the last, which has the head), and
-// the messages of a turn are on the way once.
+// As many micro-batches as stages: all stages work all the time, and a step is four turns of the slowest one,
+// the last, which has the head.
 TEST(Inference, AsManyMicroBatchesAsStagesLeaveNoBubble) {
   const auto program = step(serving(Task::decode, 4, 4));
   const auto result = free_network().run(program);
@@ -213,7 +216,8 @@ TEST(Inference, AsManyMicroBatchesAsStagesLeaveNoBubble) {
   EXPECT_EQ(*std::max_element(result.busy.begin(), result.busy.end()), result.busy[3]);
 }
 
-// 64 requests of one replica of four stages: 16 at each. Prompts come one by one, and what is written holds.
+// One replica of four stages. A given micro_batch of 16 holds; else 64 requests are divided over the stages,
+// 16 each, and 66, which four does not divide, are decoded together. Prompts are read one by one.
 TEST(Inference, AReplicaDecodesAllItsRequestsAtOnce) {
   WorkloadSpec workload = serving(Task::decode, 4);
   workload.plan.grad_accumulation.reset();
@@ -235,7 +239,7 @@ TEST(Inference, MoreMicroBatchesThanStagesAreSentAndReceivedInTheSameNumber) {
   }
 }
 
-// With a window of 128 on every other of 80 layers, 40 layers keep 8192 tokens and 40 keep 128.
+// A window of 128 on every other of 80 layers: 40 layers cache 8192 tokens, 40 cache 128, for 64 requests.
 TEST(Inference, LayersWithAWindowKeepItsKeysOnly) {
   WorkloadSpec workload = serving(Task::decode, 1, 4);
   workload.model.attention.window = 128, workload.model.attention.full_every = 2;
@@ -243,8 +247,8 @@ TEST(Inference, LayersWithAWindowKeepItsKeysOnly) {
                    2.0 * 128 * 2 * 64 * (40 * 8192 + 40 * 128));
 }
 
-// Four products of 80 layers, each with one kernel before it that reads a row in 16 bits and writes it in 8:
-// 16 rows of 8192 (QKV), 1024 (projection), 8192 (gate and up) and 3584 (down) on a rank of eight.
+// The input of each of a layer's four products is cast in one kernel that reads 2 bytes and writes 1 per
+// number: 16 rows of 8192 (QKV; gate and up), 1024 (projection) or 3584 (down) on one of eight ranks.
 TEST(Inference, EightBitProductsCastTheirInputInOneKernel) {
   WorkloadSpec workload = serving(Task::decode);
   workload.precision.gemm = Precision::fp8;
@@ -260,7 +264,8 @@ TEST(Inference, EightBitProductsCastTheirInputInOneKernel) {
   }
 }
 
-// 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each, of 161 norms whole.
+// Cache: (key + value) x 80 layers x one head of 128 x 2 B x 8192 tokens x 64 requests. Weights: 2 B each,
+// matrices / 8, 161 norms whole.
 TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
   WorkloadSpec workload = serving(Task::decode, 1, 4);
   const MemoryUse use = memory_use(workload, h100(), 8);
@@ -271,20 +276,20 @@ TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
   EXPECT_EQ(use.peak().gradients + use.peak().optimizer + use.peak().recompute, 0);
   workload.precision.kv_cache = Precision::fp8;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().kv_cache, use.peak().kv_cache / 2);
-  workload.precision.gemm = Precision::fp8;  // layers in a byte, embedding, final norm and head in two
+  workload.precision.gemm = Precision::fp8;  // layers in 1 byte; embedding, final norm and head in 2
   const double ends = 2.0 * 128256 * 8192 / 8 + 8192;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().weights,
                    (use.peak().weights - 2 * ends) / 2 + 2 * ends);
 }
 
-// A decoded token: 2 FLOPs for each of the layers' and the head's weights, and 4 x 64 heads x 128 for each
-// pair of tokens in each layer.
+// FLOPs of a decoded token: 2 for each weight of the layers and the head, and in each layer 4 x 64 heads x
+// 128 for each cached token.
 TEST(Inference, CountsTheFlopsOfOnePass) {
   const auto program = step(serving(Task::decode));
   const double weights = 80 * 855'638'016.0 + 128256.0 * 8192, pairs = 80 * 4.0 * 64 * 128 * 8192;
   EXPECT_NEAR(program.facts.model_flops.value() / (16 * (2 * weights + pairs)), 1, 1e-12);
   EXPECT_EQ(program.facts.tokens, 16);
-  // A prompt: the head for its last token, causal pairs half.
+  // A prompt: the head only for its last token; causal, so half of the pairs.
   const auto prompt = step(serving(Task::prefill));
   EXPECT_NEAR(prompt.facts.model_flops.value() /
                   (16 * (8192 * 2 * 80 * 855'638'016.0 + 2 * 128256.0 * 8192 + 8192 * pairs / 2)),
@@ -292,7 +297,7 @@ TEST(Inference, CountsTheFlopsOfOnePass) {
   EXPECT_EQ(prompt.facts.tokens, 16 * 8192);
 }
 
-// A training scenario with another task is an inference scenario.
+// Keys that mean nothing in inference may stay in a scenario whose task is changed.
 TEST(Inference, KeysOfTrainingMayStay) {
   WorkloadSpec workload = serving(Task::decode);
   const auto plain = step(workload);
@@ -322,7 +327,8 @@ TEST(Inference, TrainingHasNoCache) {
   EXPECT_THROW((void)resolve(workload, 8), ConfigError);
 }
 
-// Four documents of 2048 in a sequence of 8192: a quarter of the attention, everything else as it was.
+// Four documents of 2048 tokens in a sequence of 8192: a quarter of the attention's work, everything else
+// unchanged.
 TEST(Packing, AttentionStaysInsideItsDocument) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.task = Task::finetune;

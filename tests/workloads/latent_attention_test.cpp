@@ -24,8 +24,8 @@ TEST(LatentAttention, ParametersAreTheReports) {
                    7168.0 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168 + 2048);
 }
 
-// Under sequence parallelism ranks gather the compressed tokens, not the hidden ones: 512 x (384 + 128 + 32)
-// x 2 B instead of 512 x 1024 x 2 B.
+// With sequence parallelism ranks gather the compressed tokens, 512 x (384 + 128 + 32) x 2 B, not the hidden
+// ones, 512 x 1024 x 2 B.
 TEST(LatentAttention, TensorRanksGatherTheCompressedTokens) {
   const auto program = training_step(small_deepseek(2, 4), h100(), 8);
   const auto ops = collectives(program, Dimension::tensor);
@@ -37,7 +37,8 @@ TEST(LatentAttention, TensorRanksGatherTheCompressedTokens) {
   EXPECT_EQ(of_size(512 * 544 * 2), 2 * 4 * 2);  // forward and again backward, 4 layers, 2 micro-batches
 }
 
-// Keys and queries of 96, values of 64 numbers: flops of the scores follow both.
+// Keys and queries have 64 + 32 = 96 numbers, values 64; FLOPs of the scores count both. Causal attention has
+// half of them.
 TEST(LatentAttention, ScoresCountBothWidths) {
   const WorkloadSpec workload = small_deepseek(1, 8);
   const ModelSpec model = complete(workload.model);

@@ -16,8 +16,8 @@ using program::CollectiveKind;
 using program::OpKind;
 using program::Phase;
 
-// Llama-3 70B, k + n on one of eight tensor ranks: QKV 8192 + 10240 / 8, projection 8192 / 8 + 8192, FC1
-// 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
+// Llama-3 70B, k + n on one of eight tensor ranks; an adapter has rank (k + n) parameters. QKV 8192 + 10240 /
+// 8, projection 8192 / 8 + 8192, FC1 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
 constexpr double kQkv = 9472, kProj = 9216, kFc1 = 15360, kFc2 = 11776;
 
 WorkloadSpec adapted(std::vector<std::string> targets = LoraSpec{}.targets,
@@ -44,7 +44,7 @@ double flops(const program::Program& program) {
   return sum;
 }
 
-// 16 x (k + n) parameters of each target in each of a stage's 40 layers, in 4 bytes.
+// Gradients of 16 (k + n) parameters for each target in each of the stage's 40 layers, 4 bytes each.
 TEST(Lora, OnlyAdaptersAreReduced) {
   const auto all = training_step(adapted(), h100(), 64);
   program::validate(all);
@@ -53,8 +53,8 @@ TEST(Lora, OnlyAdaptersAreReduced) {
   EXPECT_NEAR(bytes(some, Phase::gradient_sync), 4 * 16 * (kQkv + kProj) * 40, 64);
 }
 
-// Nothing of norms and tables: sequence parallelism sums gradients of norms over the tensor group, and stages
-// share those of a tied table, where they are trained.
+// Trained norms are summed over the tensor group with sequence parallelism, and a tied table over the first
+// and the last stage. Frozen ones are not.
 TEST(Lora, NothingIsExchangedForFrozenNormsAndTables) {
   WorkloadSpec workload = adapted();
   workload.model.tied_embeddings = true;
@@ -74,7 +74,8 @@ TEST(Lora, NothingIsExchangedForFrozenNormsAndTables) {
       ::testing::AllOf(::testing::HasSubstr("norm gradients"), ::testing::HasSubstr("embedding gradients")));
 }
 
-// The frozen matrices have two of their three products: the layers' 855,638,016 weights each, and the head's.
+// Frozen matrices have two of their three products: no weight gradient of the layers' 855,638,016 weights.
+// Adapters have all three.
 TEST(Lora, FrozenWeightsHaveNoGradient) {
   const auto lora = training_step(adapted({"qkv"}), h100(), 64);
   WorkloadSpec full = adapted();
@@ -87,8 +88,8 @@ TEST(Lora, FrozenWeightsHaveNoGradient) {
   EXPECT_NEAR((flops(trained) - flops(lora)) / (saved - added), 1, 1e-9);
 }
 
-// One of 8 tensor ranks: 80 layers of 855,638,016 weights in one byte instead of two, as NVIDIA's LoRA in
-// MLPerf keeps them; embedding and head stay in 16 bits.
+// One of 8 tensor ranks holds 80 layers of 855,638,016 weights in one byte instead of two, as NVIDIA's LoRA
+// in MLPerf does; embedding and head stay in 16 bits.
 TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
   WorkloadSpec wide = adapted();
   wide.plan.pp = 1, wide.plan.dp = 8;
@@ -105,8 +106,8 @@ TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
       if (op.kind == OpKind::compute) sum += seconds(op.duration);
     return sum;
   };
-  // Cast once a step: 2 bytes a weight for the maximum and 4 for the cast, at 0.8 of 3.35 TB/s, and 2 us for
-  // each of 4 kernels of 4 products a layer.
+  // The cast once per step is saved: 2 bytes per weight for the maximum and 4 for the cast at 0.8 x 3.35
+  // TB/s, and 4 kernels of 2 us for each of 4 products per layer.
   const double casts = 6 * 80 * 855'638'016.0 / 8 / (0.8 * 3.35e12) + 80 * 4 * 4 * 2e-6;
   EXPECT_NEAR(seconds_of(wide) - seconds_of(narrow), casts, 1e-3 * casts);
   wide.task = Task::finetune, wide.lora.reset();
@@ -114,8 +115,8 @@ TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
   EXPECT_THROW((void)resolve(wide, 64), ConfigError);
 }
 
-// X A is summed over the tensor group: for QKV and FC1 in the backward pass, for the others in the forward
-// pass.
+// X A, 8192 tokens x 16 x 2 B, is summed over the tensor group: backward for the column-parallel QKV and FC1,
+// forward for projection and FC2. 40 layers, 32 micro-batches.
 TEST(Lora, InnerResultsAreSummedOverTheTensorGroup) {
   const auto program = training_step(adapted(), h100(), 64);
   int forward = 0, backward = 0;
@@ -128,7 +129,8 @@ TEST(Lora, InnerResultsAreSummedOverTheTensorGroup) {
   EXPECT_EQ(backward, 2 * 40 * 32);
 }
 
-// Frozen weights 2 bytes; adapters 2 + 4 + 12 / 4 of a distributed optimiser over 4 replicas.
+// Frozen weights take 2 bytes. Adapters take 2, gradients 4, and 12 / 4 with an optimiser distributed over 4
+// replicas.
 TEST(Lora, HoldsFrozenWeightsInTwoBytes) {
   const MemoryUse use = memory_use(adapted(), h100(), 64);
   const double adapters = 16 * (kQkv + kProj + kFc1 + kFc2) * 40;
@@ -140,8 +142,8 @@ TEST(Lora, HoldsFrozenWeightsInTwoBytes) {
   EXPECT_DOUBLE_EQ(use.stages[0].optimizer, 3 * adapters);
 }
 
-// Inputs of frozen matrices are not kept: without an adapter on FC1 and FC2 their inputs (8192 + 28672 wide,
-// over eight ranks) go; with one, 16 columns more for each.
+// A frozen matrix keeps its input only for an adapter. Without adapters on FC1 and FC2 their inputs (8192 +
+// 28672 wide, over eight ranks) are not kept; with them 16 columns more each, the inner results.
 TEST(Lora, KeepsTheInputsOfAdaptedMatricesAlone) {
   const auto layer = [](std::vector<std::string> targets) {
     WorkloadSpec workload = adapted(std::move(targets));
@@ -152,7 +154,7 @@ TEST(Lora, KeepsTheInputsOfAdaptedMatricesAlone) {
                    2 * 8192.0 * ((8192 + 28672) / 8.0 + 2 * 16));
 }
 
-// A frozen bias is added and has no gradient: nobody reads the layer's gradients once more to sum them.
+// A frozen bias is added but has no gradient, so no kernel sums the layer's gradients for it.
 TEST(Lora, FrozenBiasesHaveNoGradient) {
   WorkloadSpec workload = adapted({"qkv"});
   workload.model = complete(gpt(80, 8192, 64));
@@ -166,8 +168,7 @@ TEST(Lora, FrozenBiasesHaveNoGradient) {
   EXPECT_EQ(LayerKernels(workload.model, trained, compute).bias_gradient(1e6).kernels, 1);
 }
 
-// Adapters' gradients are added as others are: where no matmul adds them, each of the two by a kernel of its
-// own.
+// DDP's matmuls do not accumulate: a kernel each adds the gradients of A and B, as for other weights.
 TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -189,9 +190,9 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
   EXPECT_EQ(apart - kernels(plan), 2);
 }
 
-// PEFT on Llama-3 8B, rank 16, all linear layers: "trainable params: 41,943,040", seven pairs A and B a
-// layer: 16 x 32 (q 8192 + k 5120 + v 5120 + o 8192 + gate, up and down 18432 each). Megatron's fused layers
-// share A among q, k and v, and among gate and up: 16 x 32 x (2 + 1) x 4096 fewer.
+// PEFT on Llama-3 8B, rank 16, all linear layers: "trainable params: 41,943,040". Seven pairs A, B per layer:
+// 16 x 32 layers x (q 8192 + k 5120 + v 5120 + o 8192 + 3 x 18432 for gate, up and down). Megatron's fused
+// layers share A among q, k and v and among gate and up: 16 x 32 x (2 + 1) x 4096 fewer.
 TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
   const auto trained = [](const char* framework) {
     WorkloadSpec workload = adapted(LoraSpec{}.targets, framework);
@@ -206,8 +207,8 @@ TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
   EXPECT_EQ(trained("megatron"), 41'943'040 - 16 * 32 * 3 * 4096);
 }
 
-// FSDP gathers everything, frozen or not, and reduces the adapters: q 16384, k and v 9216 each, projection
-// 16384, gate and up 36864 each, down 36864.
+// FSDP gathers all weights, frozen or not, in both passes, and reduces the adapters alone. k + n: q 16384, k
+// and v 9216 each, projection 16384, gate, up and down 36864 each.
 TEST(Lora, ShardedFrozenWeightsAreGathered) {
   WorkloadSpec workload = adapted(LoraSpec{}.targets, "fsdp");
   workload.plan = {};
@@ -226,8 +227,9 @@ TEST(Lora, WhatItCannotDoIsSaid) {
   workload.task = Task::pretrain;
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);  // adapters without the task
 }
-// Llama-3 70B on one accelerator of 180 GiB: 70.6e9 weights are 131 GiB in 16 bits and leave too little for
-// activations; in 8 bits, half of that, they cost nothing where products are in 8 bits already.
+// Llama-3 70B in 180 GiB: 70.6e9 weights take 131 GiB in 16 bits, which leaves too little for activations. In
+// 8 bits they take half, at no cost where products are in 8 bits already; that is then the remedy named
+// first.
 TEST(Lora, FrozenWeightsInFewerBitsAreARemedyWhereProductsAre) {
   WorkloadSpec workload = adapted();
   workload.plan.tp = 1, workload.plan.pp = 1, workload.plan.cp = 2, workload.plan.dp.reset();
@@ -248,7 +250,8 @@ TEST(Lora, FrozenWeightsInFewerBitsAreARemedyWhereProductsAre) {
   EXPECT_EQ(help(), "it fits");
 }
 
-// Ranks 0 and 1 hold stages 0 and 1 both, in either order: the same tables in 16 bits, the same layers in 8.
+// DualPipe with pp 2: both ranks of a pair hold stages 0 and 1, in opposite order, so the same 16-bit tables
+// and 8-bit layers.
 TEST(Lora, MirroredRanksOfDualPipeHoldTheSameFrozenWeights) {
   WorkloadSpec workload = adapted();
   workload.plan.pp = 2, workload.plan.schedule = Schedule::dualpipe;

@@ -1,4 +1,5 @@
-// The loss: steps over copies in fp32, or a kernel each way; all tokens at a time, or chunk by chunk.
+// The loss: single steps over fp32 copies of the logits, or one kernel each way; for all tokens at once or in
+// chunks.
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
@@ -19,7 +20,7 @@ WorkloadSpec job(std::string framework) {
   return workload;
 }
 
-// Of one micro-batch, without the LM head's products and the norm.
+// Seconds of the loss for one micro-batch, without the LM head's products and the norm.
 double loss_seconds(const WorkloadSpec& workload) {
   const topology::Accelerator accelerator = h100();
   const PiecePair pair = head(workload.model, resolve(workload, 8), ComputeModel(accelerator, {}));
@@ -30,9 +31,9 @@ double loss_seconds(const WorkloadSpec& workload) {
   return sum;
 }
 
-// 8192 tokens x 128256 / 8 words; a fused kernel moves 0.8 of 3.35 TB/s. Megatron's own steps pass 38 bytes a
-// logit forward and 14 backward; Transformer Engine's kernels read 2, read 2 and write 2, and backward, since
-// a mask multiplies the losses of tokens, read and write 4 more.
+// 8192 tokens x 128256 / 8 words; fused kernels move 0.8 x 3.35 TB/s. Bytes per logit: Megatron's single
+// steps 38 forward and 14 backward. Transformer Engine's kernels read 2, then read 2 and write 2; backward,
+// since a mask multiplies the losses of tokens, they read and write once more, 4: 10, five passes of 2 bytes.
 TEST(Loss, TransformerEnginesKernelsPassTheLogitsFiveTimes) {
   const double logits = 8192.0 * 128256 / 8, rate = 0.8 * 3.35e12;
   EXPECT_NEAR(loss_seconds(job("megatron@2024")), logits * 52 / rate, 1e-9);
@@ -45,10 +46,12 @@ TEST(Loss, TransformerEnginesKernelsPassTheLogitsFiveTimes) {
   EXPECT_DOUBLE_EQ(loss_seconds(said), loss_seconds(job("megatron@2024")));
 }
 
-// PyTorch's passes a logit. A rank that has all words: cast 2 + 4, log-softmax 3 x 4 + 4; zeros 4,
-// log-softmax's gradient 4 + 8 + 4, cast 4 + 2: 48. Tensor ranks: cast 6, maximum 4, subtracted 8,
-// exponentials 8, their sum 4, logarithm subtracted 8; zeros 4, exponentials 8, their sum 12, scaled 8, cast
-// 6: 76. Compiled: 2 + 2 forward, read 2 and written 2 backward, and between tensor ranks 8 for the zeros.
+// Bytes per logit in PyTorch.
+//   All words on a rank: cast 2 + 4, log-softmax 3 x 4 + 4; backward zeros 4, log-softmax's gradient
+//     4 + 8 + 4, cast 4 + 2. Sum 48.
+//   Words divided over tensor ranks: cast 6, maximum 4, subtraction 8, exponentials 8, their sum 4, the
+//     logarithm subtracted 8; backward zeros 4, exponentials 8, sum 12, scaling 8, cast 6. Sum 76.
+//   Compiled: 2 + 2 forward, 2 + 2 backward, and over tensor ranks 8 for the zeros.
 TEST(Loss, PyTorchPassesCopiesInFp32) {
   const auto bytes_a_logit = [](std::string framework, int tp) {
     WorkloadSpec workload = job(std::move(framework));
@@ -66,8 +69,8 @@ double activations(const WorkloadSpec& workload) {
   return memory_use(workload, h100(), 8).peak().activations;
 }
 
-// FSDP, all 8192 x 128256 logits of a rank: 14 bytes of each (log-softmax and two gradients of 4, and a hole
-// of 2); 4 where the loss is a kernel, and an eighth of that in eight chunks.
+// FSDP, all 8192 x 128256 logits on a rank, 14 bytes each: log-softmax and two gradients of 4 each, and a
+// hole of 2. A fused kernel holds 4; in eight chunks an eighth of that.
 TEST(Loss, ChunksHoldTheirOwnLogitsOnly) {
   WorkloadSpec workload = job("fsdp");
   workload.plan.tp = 1, workload.plan.global_batch = 8;
@@ -79,15 +82,15 @@ TEST(Loss, ChunksHoldTheirOwnLogitsOnly) {
   EXPECT_NEAR(fused - activations(workload), 3.5 * logits, 1);
 }
 
-// Eight tensor ranks, an eighth of the words each: log-softmax, zeros, exponentials, their sum 4 each and a
-// hole of 2. Compiled 8: logits, zeros in fp32, gradient.
+// Eight tensor ranks with an eighth of the words each. 18 bytes per logit: log-softmax, zeros, exponentials
+// and their sum, 4 each, and a hole of 2. Compiled 8: logits 2, zeros 4, gradient 2.
 TEST(Loss, TensorRanksHoldEighteenBytesALogit) {
   const double logits = 8192.0 * 128256 / 8;
   EXPECT_NEAR(activations(job("fsdp@2024-compile")) - activations(job("fsdp@2025-compile")), 10 * logits, 1);
 }
 
-// A layer that is computed again is so after the loss: of 8192 tokens less than 14 bytes of 128256 logits
-// each, but not less than a thousandth of them.
+// Layers are recomputed after the loss, in the memory of its logits. One layer of 8192 tokens needs less than
+// 14 bytes of each token's 128256 logits, but more than the logits of a chunk of 1/1024.
 TEST(Loss, RecomputeTakesThePlaceOfTheLogits) {
   WorkloadSpec workload = job("fsdp");
   workload.plan.tp = 1, workload.plan.global_batch = 8;
@@ -98,8 +101,8 @@ TEST(Loss, RecomputeTakesThePlaceOfTheLogits) {
   EXPECT_GT(memory_use(workload, h100(), 8).peak().recompute, 0);
 }
 
-// In single operators the norm before the head keeps 4 + 2 bytes of its 8192 x 8192 inputs, where its kernel
-// keeps 2: llm-foundry's FSDP, whose loss holds 4 bytes a logit, not 14.
+// Written in single operators the norm before the head keeps 4 + 2 bytes of each of its 8192 x 8192 inputs;
+// as a kernel, in llm-foundry's FSDP (fsdp@2023), 2. The loss holds 14 and 4 bytes per logit.
 TEST(Loss, ComesAfterANormInFp32) {
   WorkloadSpec eager = job("fsdp"), kernel = job("fsdp@2023");
   for (WorkloadSpec* workload : {&eager, &kernel}) {
@@ -109,8 +112,8 @@ TEST(Loss, ComesAfterANormInFp32) {
   EXPECT_NEAR(activations(eager) - activations(kernel), 8192.0 * (10 * 128256 + 4 * 8192), 1);
 }
 
-// The products are the same, of fewer rows each, and seven of eight gradients of the head are added to those
-// before: 3 x 2 bytes of each of its 8192 x 128256 weights.
+// Chunks do the same products with fewer rows each. Seven of the eight gradients of the head are added to the
+// one before: 3 x 2 bytes for each of its 8192 x 128256 weights.
 TEST(Loss, ChunksMultiplyTheSameAndAddTheirGradients) {
   const topology::Accelerator accelerator = h100();
   const auto cost = [&](int chunks) {

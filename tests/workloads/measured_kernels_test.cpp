@@ -1,5 +1,5 @@
-// Products and attention kernels of accelerators that the other tests have no sweep of, against what others
-// measured.
+// Matrix products and attention kernels against published measurements, on accelerators of which the other
+// tests have no benchmark.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -21,7 +21,7 @@ struct Measured {
   const char* gpu;
   double batch, heads, kv_heads, tokens;
   bool causal;
-  double forward, backward;  // TFLOP/s, the causal half not counted; 0: not measured
+  double forward, backward;  // TFLOP/s; causal attention counts half the pairs; 0: not measured
   double bound;
 };
 
@@ -35,8 +35,9 @@ double tflops(const ComputeModel& model, const Measured& row, AttentionKernel ke
   return flops / cost.seconds * 1e-12;
 }
 
-// Constants were read from the causal rows of MI300X and MI355X at 2 and 8 k and from both of the RTX 4090's;
-// all others are blind. Sources: flash.cpp. MI300X and MI355X backward: atomics in fp32.
+// The model's constants were read from the causal rows of MI300X and MI355X at 2 k and 8 k tokens and from
+// both rows of the RTX 4090; all other rows are a blind check. Sources: flash.cpp. Backward on MI300X and
+// MI355X: atomics in fp32.
 TEST(MeasuredAttention, KernelsReachWhatTheirLibrariesPublish) {
   const std::vector<Measured> rows{
       {"mi300x", 4, 64, 8, 2048, true, 425.7, 326.8, 0.08},
@@ -64,7 +65,8 @@ TEST(MeasuredAttention, KernelsReachWhatTheirLibrariesPublish) {
   }
 }
 
-// FlashAttention-2 there: 83.7 and 65.9 TFLOP/s (Dao-AILab/flash-attention issue 1310).
+// FlashAttention-2 on an H20: 83.7 TFLOP/s without a mask, 65.9 causal (Dao-AILab/flash-attention issue
+// 1310).
 TEST(MeasuredAttention, FlashAttention2OnAnH20IsBoundByItsOwnProducts) {
   const ComputeModel h20(catalogue().accelerator("h20"), {});
   const Measured whole{"h20", 2, 16, 16, 2048, false, 83.7, 0, 0},
@@ -73,7 +75,8 @@ TEST(MeasuredAttention, FlashAttention2OnAnH20IsBoundByItsOwnProducts) {
   EXPECT_NEAR(tflops(h20, causal, AttentionKernel::flash2, false), 65.9, 0.08 * 65.9);
 }
 
-// 32 k tokens: the offset is 2 to 4 % of the keys.
+// At 32 k tokens the model's constant offset is 2 to 4 % of the keys: kernels are close to their highest
+// rate.
 TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
   int compared = 0;
   for (const char* gpu : {"mi300x", "mi325x", "mi355x", "mi250x-gcd", "rtx-4090", "rtx-5090", "l40s", "h20",
@@ -90,14 +93,15 @@ TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
   EXPECT_EQ(compared, 14);
 }
 
-// A T4's 65 TFLOP/s x 0.30, heads of 128, 8 k tokens causal: 19.5 x 4096 / (4096 + 128).
+// A T4 reaches 0.30 of 65 TFLOP/s = 19.5 with heads of 128. Causal over 8 k tokens a query has 4096 keys on
+// average, and the kernel computes 128 more.
 TEST(MeasuredAttention, TuringRunsMemoryEfficientKernels) {
   const ComputeModel t4(catalogue().accelerator("t4"), {});
   const Measured shape{"t4", 4, 32, 32, 8192, true, 0, 0, 0};
   EXPECT_NEAR(tflops(t4, shape, AttentionKernel::flash, false), 19.5 * 4096 / 4224, 0.01);
 }
 
-// No library of Ada's or CDNA's trains with 8-bit attention: it takes as long as in 16 bits.
+// No library trains with 8-bit attention on Ada or CDNA, so it takes as long as in 16 bits.
 TEST(MeasuredAttention, EightBitsAreNoFasterWhereNoLibraryHasAKernel) {
   const AttentionShape shape{1, 64, 8, 8192, 8192, 128, 128, true, false, 0};
   for (const char* gpu : {"mi300x", "rtx-4090"}) {
@@ -107,8 +111,8 @@ TEST(MeasuredAttention, EightBitsAreNoFasterWhereNoLibraryHasAKernel) {
   }
 }
 
-// AMD's typical attained FLOPs of an MI325X: ten products of DeepSeek-V3, weighted by work: 616 TFLOP/s in
-// bf16, 1,143 in fp8 (ROCm/rocm-blogs, taf-blog, October 2026). No constant was read from them.
+// AMD's "typical attained FLOPs" of an MI325X, ten products of DeepSeek-V3 weighted by work: 616 TFLOP/s in
+// bf16 and 1,143 in fp8 (ROCm/rocm-blogs, taf-blog, October 2026). No constant was read from them.
 TEST(MeasuredProducts, Mi325xReachesWhatAmdMeasuresOnTypicalOnes) {
   const ComputeModel mi325x(catalogue().accelerator("mi325x"), {});
   for (const auto& [precision, published] : {std::pair{Precision::bf16, 616.0}, {Precision::fp8, 1143.0}}) {
@@ -121,9 +125,9 @@ TEST(MeasuredProducts, Mi325xReachesWhatAmdMeasuresOnTypicalOnes) {
   }
 }
 
-// Few tiles and a deep K on an A100 (ai-dynamo/aiconfigurator@095f58a, gemm_perf of a100_sxm, bfloat16, 128
-// rows); its constants are from another sweep. Without a divided K they would take 20.8, 37.0 and 32.9 us: 31
-// to 73 % more than they do.
+// Few tiles and a deep K on an A100, 128 rows, bfloat16 (ai-dynamo/aiconfigurator@095f58a, gemm_perf of
+// a100_sxm); the model's constants are from other measurements. With K undivided the products would take
+// 20.8, 37.0 and 32.9 us, 31 to 73 % more than measured.
 TEST(MeasuredProducts, KIsDividedWhereTilesLeaveUnitsIdle) {
   ComputeSettings settings;
   settings.memory_fixed = from_microseconds(2);
@@ -137,10 +141,10 @@ TEST(MeasuredProducts, KIsDividedWhereTilesLeaveUnitsIdle) {
         << row.n << ' ' << row.k;
 }
 
-// cuBLASLt in 8 bits, random numbers, after 10,000 calls, so that the clock is the one that a power limit
-// leaves (egmsft/AI-benchmarking-guide, Azure_Results of ND GB200 v6 and ND GB300 v6). The GB200's products
-// are blind: its constants are derived from a B200's sweep and its own best product. The GB300's set one
-// constant, its peak_fraction.
+// cuBLASLt in 8 bits with random numbers, after 10,000 calls, when the power limit has lowered the clock
+// (egmsft/AI-benchmarking-guide, Azure_Results of ND GB200 v6 and ND GB300 v6). The GB200's rows are a blind
+// check: its constants are from a B200's benchmark and its own best product. The GB300's set one constant,
+// its peak_fraction.
 TEST(MeasuredProducts, BlackwellKeepsUpIn8BitsWhatCublasPublishes) {
   struct Row {
     double m, n, k, gb200, gb300;
@@ -157,9 +161,10 @@ TEST(MeasuredProducts, BlackwellKeepsUpIn8BitsWhatCublasPublishes) {
     }
 }
 
-// One clock is lowered for 16 bits and for 8: an H100 keeps up 730 of 794.5 and 1,290 of 1,402.6 TFLOP/s,
-// 0.919 and 0.920. A GB200's 2,781.5 of 3,615.6 are 0.769, which stand for what nobody published: 0.769 x
-// 1,822 = 1,402 in 16 bits there, 0.769 x 1,745 = 1,342 and 0.769 x 3,432.5 = 2,641 on a B200.
+// A power limit lowers the clock for 16 and 8 bits alike: an H100 sustains 730 of 794.5 and 1,290 of 1,402.6
+// TFLOP/s, 0.919 and 0.920. A GB200 sustains 2,781.5 of 3,615.6 in 8 bits, 0.769; the catalogue uses that
+// ratio where nothing is published: 0.769 x 1,822 = 1,402 in 16 bits on a GB200, 0.769 x 1,745 = 1,342 and
+// 0.769 x 3,432.5 = 2,641 on a B200.
 TEST(MeasuredProducts, APowerLimitTakesAsMuchOf16BitsAsOf8) {
   const double share = 2781.5 / 3615.6;
   for (const char* gpu : {"gb200", "b200", "b300"})
@@ -170,15 +175,15 @@ TEST(MeasuredProducts, APowerLimitTakesAsMuchOf16BitsAsOf8) {
     }
   EXPECT_NEAR(730.0 / catalogue().accelerator("h100-sxm5").achievable_flops.at("bf16"),
               1290.1 / catalogue().accelerator("h100-sxm5").achievable_flops.at("fp8"), 0.002);
-  // All that a step multiplies runs at that pace: 8192 cubed, less the time to start, at the rate itself.
+  // A large product, 8192 cubed, runs at that rate, apart from its fixed start time.
   const topology::Accelerator& gb200 = catalogue().accelerator("gb200");
   const KernelCost cost = ComputeModel(gb200, {}).gemm({8192, 8192, 8192}, Precision::bf16);
   const double fixed = seconds(gb200.gemm.at("bf16").fixed);
   EXPECT_NEAR(cost.flops / (cost.seconds - fixed) * 1e-12, 1402, 0.1);
 }
 
-// One format's best product says nothing of another's: 1,273 TFLOP/s in fp8 were seen on an MI300X, 5,702 in
-// fp4 on a B200, where their best in the next format are 781.9 and 3,432.5.
+// The best measured product of one format does not limit another. In fp8 an MI300X reached 1,273 TFLOP/s, in
+// fp4 a B200 5,702; their best products in the next wider format reached 781.9 and 3,432.5.
 TEST(MeasuredProducts, TheBestProductOfOneFormatDoesNotBindAnother) {
   const GemmShape cube{8192, 8192, 8192};
   const auto rate = [&](const char* gpu, Precision precision) {
@@ -190,14 +195,14 @@ TEST(MeasuredProducts, TheBestProductOfOneFormatDoesNotBindAnother) {
   EXPECT_GT(rate("b200", Precision::nvfp4), 4500);
   EXPECT_LT(rate("b200", Precision::nvfp4), 5702);
   EXPECT_GT(rate("mi355x", Precision::mxfp8), 2000);
-  // Another of 16 bits at the same rate it does: an A100's 271.2 TFLOP/s, measured in bf16.
+  // Formats of the same rate share the limit: fp16 on an A100 has the 271.2 TFLOP/s measured in bf16.
   EXPECT_LT(rate("a100-sxm4-80gb", Precision::fp16), 271.2);
 }
 
-// One call of vLLM's fused experts as its benchmarks/kernels/benchmark_moe.py times it (top-k, both products,
-// activation, sum), 16 bits, Qwen3-30B-A3B on one accelerator with default tiles: vLLM pull requests 19049
-// (A100 PCIe 40 GB) and 31448 (B200). Nothing was set from them: what grows with the experts that are read is
-// met within 17 %, of one token a quarter is missing, which are small kernels.
+// One call of vLLM's fused experts, timed by its benchmarks/kernels/benchmark_moe.py (top-k, both products,
+// activation, sum), 16 bits, Qwen3-30B-A3B on one accelerator, default tiles: vLLM pull requests 19049 (A100
+// PCIe 40 GB) and 31448 (B200). No constant was set from them. What grows with the number of experts read is
+// met within 17 %; for a single token a quarter is missing, the time of small kernels.
 TEST(MeasuredExperts, OneCallReadsWhatItsTokensVisit) {
   struct Row {
     const char* gpu;
@@ -234,9 +239,10 @@ TEST(MeasuredExperts, OneCallReadsWhatItsTokensVisit) {
   }
 }
 
-// Marlin's own bench.py on an A100 (vLLM pull request 2497; the chip follows from its 16-bit products'
-// 1.5 TB/s): four products of a Llama 13B's layer, 317 million numbers of four bits with a scale for 128, one
-// row, in 2 x 317e6 / 4.626e12 = 137 us; 16 rows 2 x 16 x 317e6 / 72.53e12 = 140. Nothing was set from it.
+// Marlin's bench.py on an A100 (vLLM pull request 2497; the chip follows from the 1.5 TB/s of its 16-bit
+// products): four products of a Llama 13B layer, 317 million 4-bit numbers with a scale for each 128. One
+// row: 2 x 317e6 / 4.626e12 = 137 us; 16 rows: 2 x 16 x 317e6 / 72.53e12 = 140 us. No constant was set from
+// them.
 TEST(MeasuredProducts, FourBitWeightsAreReadAsMarlinReadsThem) {
   const ComputeModel a100(catalogue().accelerator("a100-sxm4-80gb"), {});
   const std::pair<double, double> matrices[] = {{15360, 5120}, {5120, 5120}, {27648, 5120}, {5120, 13824}};

@@ -50,17 +50,17 @@ TEST(Memory, LayerActivationsAreTheClosedForms) {
   }
 }
 
-// Two heads a rank do not fit Megatron's fused softmax: its operators keep the softmax's answer in fp32, 4
-// bytes a score in the place of 2, beside the 3 of dropout's mask and answer.
+// Two heads on a rank do not fit Megatron's fused softmax. Its separate operators keep the softmax result in
+// fp32, 4 bytes per score instead of 2, beside 3 for dropout's mask and result: 7.
 TEST(Memory, SoftmaxInOperatorsKeepsItsAnswerInFp32) {
   const Case narrow{24, 2048, 16, 8, 1, 1, 1};
   const double sbh = 2048.0 * narrow.hidden, scores = 7.0 * narrow.heads * 2048 / narrow.hidden;
   EXPECT_DOUBLE_EQ(layer_bytes(narrow, false, RecomputeKind::none), sbh * (10 + 24.0 / 8 + scores / 8));
 }
 
-// Qi et al., arXiv:2401.10241, table 1: 32 s b h a layer, of the 34 s b h and the scores that were kept.
-// Inputs of the four matrices have 1 + 1 + 1 + 4 h columns, gradients of their outputs 3 + 1 + 4 + 1 h, of 2
-// bytes.
+// Qi et al., arXiv:2401.10241, table 1: a layer whose weight gradients are put off keeps 32 s b h, of 34 s b
+// h and the scores before. In 2 bytes: inputs of QKV, projection, FC1 and FC2 with 1 + 1 + 1 + 4 h columns,
+// gradients of their outputs with 3 + 1 + 4 + 1 h.
 TEST(Memory, WeightGradientsThatArePutOffNeed32BytesATokenAndColumn) {
   Case whole = k175B;
   whole.tp = 1, whole.virtual_stages = 1;
@@ -73,9 +73,10 @@ TEST(Memory, WeightGradientsThatArePutOffNeed32BytesATokenAndColumn) {
                    layers * sbh * (34 + 5.0 * whole.heads * 2048 / whole.hidden));
 }
 
-// Of a tensor rank everything with divided columns is divided: inputs of projection and FC2, 1 + 4 h, and
-// gradients into QKV and FC1, 3 + 4 h, 24 / t in 2 bytes. Inputs of QKV and FC1, 2 x 2, are whole without
-// sequence parallelism and this rank's rows with it; gradients into projection and FC2, 2 x 2, are whole.
+// On one of t tensor ranks, in 2 bytes. Divided by t: inputs of projection and FC2, 1 + 4 h, and gradients of
+// the outputs of QKV and FC1, 3 + 4 h: 24 / t. Whole: gradients of the outputs of projection and FC2, 2 x 2;
+// and inputs of QKV and FC1, 2 x 2, of which a rank keeps only its own rows with sequence parallelism: 8 + 24
+// / t or 4 + 28 / t.
 TEST(Memory, WeightGradientsThatArePutOffNeedTheirRowsOfColumnInputs) {
   for (const bool rows : {false, true}) {
     WorkloadSpec workload = workload_of(k1T, rows, RecomputeKind::selective);
@@ -87,9 +88,10 @@ TEST(Memory, WeightGradientsThatArePutOffNeedTheirRowsOfColumnInputs) {
   }
 }
 
-// ZB-H1 puts off r weight gradients on stage r, and one more as its next input gradient ends: p - r - 1 whole
-// micro-batches beside r + 1 put-off ones. Stage 6 of 8, with sequence parallelism over 8 tensor ranks: of a
-// layer 34 / 8 s b h for each of the former, 4 + 28 / 8 for each of the latter. 1F1B holds p - r.
+// With ZB-H1 stage r puts off r weight gradients, and one more when its next input gradient ends: it holds p
+// - r - 1 whole micro-batches and r + 1 put-off gradients, where 1F1B holds p - r micro-batches. Stage 6 of
+// 8, 12 layers, sequence parallelism over 8 tensor ranks: per layer 34 / 8 s b h for the former and 4 + 28 /
+// 8 for the latter.
 TEST(Memory, ZeroBubbleHoldsPutOffWeightGradientsInThePlaceOfActivations) {
   Case whole = k175B;
   whole.virtual_stages = 1;
@@ -101,9 +103,9 @@ TEST(Memory, ZeroBubbleHoldsPutOffWeightGradientsInThePlaceOfActivations) {
                    layer * (1 * forward + 7 * put_off));
 }
 
-// ZB-1p puts weight gradients off while p whole micro-batches of memory allow it (Qi et al., section 5.1),
-// ZB-H1 by a fixed count: stage 1 of 8 has more than H1's 7 whole ones beside one put off, and no more than
-// the limit of 8.
+// ZB-1p puts weight gradients off as long as the memory of p micro-batches allows (Qi et al., section 5.1),
+// ZB-H1 by a fixed count. On stage 1 of 8, ZB-H1's peak is 7 micro-batches and one put-off gradient; ZB-1p
+// holds more than that, but not more than 8 micro-batches.
 TEST(Memory, ZeroBubble1PFillsMoreOfItsLimitThanH1) {
   Case whole = k175B;
   whole.virtual_stages = 1, whole.tp = 1;
@@ -119,14 +121,15 @@ TEST(Memory, ZeroBubble1PFillsMoreOfItsLimitThanH1) {
   EXPECT_LE(held(Schedule::zb_1p), 8 * each.forward);
 }
 
-// Figure 1: the first stage holds L layers' worth of micro-batches, times 1 + (p-1)/(p v) when interleaved,
-// plus the embedding's dropout mask of each; without a pipeline also 4 s b h/t (1 + V/h) of the head.
+// Figure 1 of the paper. The first stage holds the activations of L layers, interleaved 1 + (p-1)/(p v) times
+// as many; the embedding's dropout mask of each micro-batch; and without a pipeline the head's 4 s b h/t (1 +
+// V/h).
 TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {
   for (const Case& c : {k22B, k175B, k530B, k1T}) {
     const double sbh = 2048.0 * c.micro_batch * c.hidden, t = c.tp, p = c.pp, v = c.virtual_stages;
     const double in_flight = c.layers * (v > 1 ? 1 + (p - 1) / (p * v) : 1.0);
-    // Of the p v + p - 1 chunk passes that stage 0 holds when interleaved, two groups of p are of the model's
-    // first chunk; without interleaving all p are.
+    // Interleaved, stage 0 holds p v + p - 1 chunk passes, of which two groups of p are of the model's first
+    // chunk; otherwise all p are.
     const double masks = v > 1 ? 2 * p : p;
     const double head = c.pp == 1 ? 4 * sbh / t * (1 + 51200.0 / c.hidden) : 0;
     const auto use = memory_use(workload_of(c, true, RecomputeKind::selective), a100(),
@@ -135,15 +138,15 @@ TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {
   }
 }
 
-// 18 bytes of every parameter of the layers' matrices, 12 L h^2 / (t p): 45.56, 31.64 and 32.96 GiB in
-// figure 1.
+// Figure 1 counts 18 bytes for each of the layers' 12 L h^2 / (t p) matrix parameters: 45.56, 31.64 and 32.96
+// GiB.
 TEST(Memory, ModelStatesAre18BytesAParameter) {
   const std::pair<Case, double> published[] = {{k175B, 45.56}, {k530B, 31.64}, {k1T, 32.96}};
   for (const auto& [c, gibibytes] : published) {
     const auto use = memory_use(workload_of(c, true, RecomputeKind::selective), a100(),
                                 static_cast<std::uint32_t>(c.tp * c.pp));
-    // A middle stage: no embedding. Beside 12 h^2 / t the biases of QKV and FC1, 7 h / t, and whole those of
-    // the projection and of FC2, 2 h, and of both norms 4 h.
+    // A middle stage has no embedding. Beside 12 h^2 / t a layer has the biases of QKV and FC1, 7 h / t, and
+    // whole on every rank the biases of projection and FC2, 2 h, and both norms, 4 h.
     const MemoryParts& middle = use.stages[static_cast<std::size_t>(c.pp) / 2];
     const double states = middle.weights + middle.gradients + middle.optimizer;
     const double matrices = 12.0 * c.layers * c.hidden * c.hidden / c.tp / c.pp;
@@ -154,8 +157,8 @@ TEST(Memory, ModelStatesAre18BytesAParameter) {
   }
 }
 
-// Megatron's dist_optimizer.md: 16-bit gradients, whose fp32 copies stay: 2 + 2 + 4 + 4 + 8 = 20 bytes a
-// parameter, and 4 + 16 / dp.
+// Megatron's dist_optimizer.md. With 16-bit gradients, whose fp32 copies stay, a parameter takes 2 + 2 + 4 +
+// 4 + 8 = 20 bytes; with a distributed optimiser 4 + 16 / dp.
 TEST(Memory, MegatronKeepsFp32CopiesOf16BitGradients) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.precision.gradients = Precision::bf16;
@@ -168,8 +171,8 @@ TEST(Memory, MegatronKeepsFp32CopiesOf16BitGradients) {
   EXPECT_EQ(whole.update, 0);
 }
 
-// Megatron accumulates and reduces in fp32 where it computes in bf16; fp16's gradients are as wide as they
-// are, so also 20 and 4 + 16 / dp. The paper of 2022 has 18 in fp16.
+// Megatron accumulates and reduces bf16 gradients in fp32, but fp16 gradients in 16 bits: 4 + 16 / dp bytes
+// here too. In 2022 fp16 took 6 + 12 / dp, 18 undivided, as in the paper of that year.
 TEST(Memory, MegatronReducesFp16GradientsIn16Bits) {
   for (const auto& [name, gradient] :
        {std::pair{"megatron", 2.0}, {"megatron@2025", 2.0}, {"megatron@2023", 2.0}, {"megatron@2022", 4.0}}) {
@@ -182,7 +185,7 @@ TEST(Memory, MegatronReducesFp16GradientsIn16Bits) {
   }
 }
 
-// Distributed optimiser: 6 + 12 / dp bytes a parameter.
+// Distributed optimiser: 6 + 12 / dp bytes per parameter, dp = 4.
 TEST(Memory, Zero1ShardsTheOptimiser) {
   WorkloadSpec workload = llama3_70b_on_64();
   const auto sharded = memory_use(workload, h100(), 64);
@@ -192,7 +195,7 @@ TEST(Memory, Zero1ShardsTheOptimiser) {
   EXPECT_DOUBLE_EQ(whole.stages[0].gradients, sharded.stages[0].gradients);
 }
 
-// 1F1B: stage r holds p - r micro-batches.
+// 1F1B: stage r holds p - r micro-batches. Its 2 layers, fully recomputed, keep 2 s b h / t each.
 TEST(Memory, LaterStagesHoldFewerMicroBatches) {
   WorkloadSpec workload = workload_of(k1T, true, RecomputeKind::full);
   const auto use = memory_use(workload, a100(), 512);
@@ -201,9 +204,9 @@ TEST(Memory, LaterStagesHoldFewerMicroBatches) {
   EXPECT_DOUBLE_EQ(use.stages[62].activations, 2 * 2 * layer);
 }
 
-// A rank of tp 2, pp 2 has 70.6e9 / 4 parameters of 2 + 4 + 12 / 16 bytes, 111 GiB: saving activations alone
-// is no remedy, nor is half of it with all four micro-batches of a first stage. A tensor group of a whole
-// node leaves a quarter, and activations with it.
+// One of tp 2 x pp 2 ranks holds 70.6e9 / 4 parameters in 2 + 4 + 12 / 16 bytes: 111 GiB, so recompute alone
+// does not help. With pp = 4 states are half, but the first stage holds four micro-batches: still too much.
+// With tp = 8, a whole node, both states and activations are a quarter.
 TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.tp = 2, workload.plan.pp = 2, workload.plan.dp = 16;
@@ -227,9 +230,9 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   }
 }
 
-// GPT of 8 layers, h 1024, 32000 words, 4096 positions, t = 8: 12 h^2 / t of a layer's matrices and 7 h / t
-// of their columns' biases; whole on every rank 6 h of the other biases and of norms, the positions, and the
-// final norm's 2 h.
+// GPT of 8 layers, h 1024, 32000 words, 4096 positions, t = 8. Divided by t: 12 h^2 of a layer's matrices,
+// the 7 h biases of their columns, the word table. Whole on every rank: 6 h of the other biases and norms per
+// layer, the positions, the final norm's 2 h.
 TEST(Memory, PositionsNormsAndBiasesOfSumsAreWholeOnTensorRanks) {
   WorkloadSpec workload;
   workload.model = gpt(8, 1024, 16, 32000, 4096);
@@ -243,9 +246,9 @@ TEST(Memory, PositionsNormsAndBiasesOfSumsAreWholeOnTensorRanks) {
   EXPECT_DOUBLE_EQ(parts.optimizer, 12 * numbers);
 }
 
-// The scores of the layer whose attention runs again, 5 a b s^2 / t (Korthikanti et al. 2022, section 4),
-// live beside what all layers keep; so they do in full recompute, which makes the layer's 34 s b h / t again
-// with them. On a first stage, where no logits leave them room.
+// The recomputed attention core of one layer holds its scores, 5 a b s^2 / t (Korthikanti et al. 2022,
+// section 4), beside what all layers keep. Full recompute holds the layer's 34 s b h / t too. Taken on the
+// first stage, since the last has room in the memory of the logits.
 TEST(Memory, SelectiveRecomputeHoldsTheScoresOfOneLayer) {
   const double scores = 5.0 * 96 * 2048 * 2048 / 8, sbh = 2048.0 * 12288;
   const auto again = [](RecomputeKind kind) {
@@ -256,8 +259,8 @@ TEST(Memory, SelectiveRecomputeHoldsTheScoresOfOneLayer) {
   EXPECT_EQ(again(RecomputeKind::none), 0);
 }
 
-// Norms alone run again: the scores stay, and beside them the input of both products is made again, 4 s b h /
-// t.
+// Only the norms are recomputed: the scores are kept, and of 34 s b h / t the inputs of both products, 4, are
+// not but are made again for one layer.
 TEST(Memory, ModulesWithoutTheCoreKeepTheScores) {
   WorkloadSpec workload = workload_of(k175B, true, RecomputeKind::selective);
   workload.plan.recompute_modules = {"layernorm"};

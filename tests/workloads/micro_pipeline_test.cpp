@@ -1,4 +1,5 @@
-// PyTorch's asynchronous tensor parallelism: products in a part for each rank, whose rows copy engines bring.
+// PyTorch's asynchronous tensor parallelism: a product is cut into a part for each rank, whose rows copy
+// engines bring.
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
@@ -31,9 +32,9 @@ int count(const PieceList& list, CollectiveKind kind) {
   return sum;
 }
 
-// S = 8192 tokens x 8192 in 16 bits. Forward both gathers and both scatters are seven copies of S / 8.
-// Backward so are both gathers of gradients; the scatters' input is a sum of products, which is no pattern of
-// the pass (micro_pipeline_tp.py, _find_producer_matmul), so they are collectives.
+// S = 8192 tokens x 8192 in 16 bits. Forward both gathers and both scatters become seven copies of S / 8
+// each, and so do the two gathers of gradients backward. What is scattered backward is a sum of products,
+// which the compiler pass does not match (micro_pipeline_tp.py, _find_producer_matmul): two collectives.
 TEST(MicroPipeline, FusesWhatThePassMatches) {
   const PiecePair pair = layer(job(TensorOverlap::micro_pipeline));
   EXPECT_EQ(count(pair.forward, CollectiveKind::send_recv), 4 * 7);
@@ -50,13 +51,15 @@ TEST(MicroPipeline, FusesWhatThePassMatches) {
   }
 }
 
-// Recomputed in full, but for w2: the gathers before both halves and wo's scatter again, in copies.
+// Full recompute, without w2: both gathers and wo's scatter run again as copies, beside backward's own two
+// gathers.
 TEST(MicroPipeline, FusesWhatIsComputedAgain) {
   const PiecePair pair = layer(job(TensorOverlap::micro_pipeline), RecomputeKind::full);
   EXPECT_EQ(count(pair.backward, CollectiveKind::send_recv), (3 + 2) * 7);
 }
 
-// By operator wk and w3 run again, each with a gather of its input; since 2025 wo and its scatter too.
+// Selective recompute by operator runs wk and w3 again, each with the gather of its input; since 2025 also wo
+// with its scatter.
 TEST(MicroPipeline, FusesOperatorsThatRunAgain) {
   for (const auto& [framework, fused] :
        {std::pair{"fsdp@2024-compile", 2 + 2}, {"fsdp@2025-compile", 3 + 2}}) {
@@ -68,10 +71,10 @@ TEST(MicroPipeline, FusesOperatorsThatRunAgain) {
   }
 }
 
-// What it computes more: copies of this rank's rows before two gathers (read and written), a sum of what
-// eight ranks answered behind two scatters (S read, S / 8 written); less: PyTorch's copies behind two gathers
-// and before two scatters, 2 S each. Products in eighths cost what eight products cost, where none is so
-// narrow (keys of 8 heads) that memory limits it.
+// Beside plain tensor parallelism. More: copies of this rank's rows before two gathers (S / 8 read and
+// written), and sums of the eight ranks' answers after two scatters (S read, S / 8 written). Less: PyTorch's
+// copies after two gathers and before two scatters, 2 S each. Products in eighths cost the same at a fixed
+// efficiency, provided that none is limited by memory; hence as many key heads as query heads.
 TEST(MicroPipeline, CopiesLessAndSumsByItself) {
   const auto seconds = [](TensorOverlap overlap) {
     const topology::Accelerator accelerator = h100();
@@ -102,8 +105,7 @@ TEST(MicroPipeline, NeedsTheCompilerAndSequenceParallelism) {
   EXPECT_NO_THROW((void)resolve(workload, 8));
 }
 
-// The norm, the head and the loss are compiled into no layer: their gather is a collective, waited for at
-// once.
+// Norm, head and loss are in no compiled layer: their gather stays a collective, waited for at once.
 TEST(MicroPipeline, LeavesTheHeadAlone) {
   const topology::Accelerator accelerator = h100();
   const auto collectives = [&](TensorOverlap overlap) {

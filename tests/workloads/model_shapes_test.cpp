@@ -1,4 +1,4 @@
-// What a model has beside its sizes: activation, positions, biases.
+// Properties of a model beside its sizes: activation, positions, biases.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -15,7 +15,7 @@ constexpr double kHidden = 1024, kTokens = 2048;
 ModelSpec plain() {
   return complete(gpt(2, 1024, 16));
 }
-// Of a layer, in numbers of 2 bytes a token.
+// Time of a layer's kernels, as numbers of 2 bytes that pass through memory for each token.
 struct Numbers {
   double forward = 0, backward = 0;
 };
@@ -38,8 +38,8 @@ Numbers added(const ModelSpec& model, const char* framework) {
   return {with.forward - without.forward, with.backward - without.backward};
 }
 
-// NeMo: relu and pow read and write 4 h numbers each; fused, one kernel does. Backward 2 + 2 + 3 and 3 of
-// them instead of 3.
+// NeMo (megatron@2024) runs relu and pow as two kernels that read and write 4 h numbers each; fused, one
+// kernel does. Backward they move 2 + 2 + 3 and 3 of 4 h instead of 3.
 TEST(ModelShapes, SquaredReluIsWrittenInSingleOperators) {
   ModelSpec model = plain();
   model.activation = Activation::squared_relu;
@@ -50,15 +50,15 @@ TEST(ModelShapes, SquaredReluIsWrittenInSingleOperators) {
   EXPECT_NEAR(bridge.backward, 0, 1e-3);
 }
 
-// Queries and keys, 2 h, are read and written; the product is no layout any more: values are copied, 2 h, and
-// backward the three gradients joined, 6 h.
+// Rotary positions read and write queries and keys, 2 h. The projection's result is then no layout that
+// attention reads: values are copied, 2 h, and backward the three gradients joined, 6 h.
 TEST(ModelShapes, PositionsMayBeRotaryWithoutGates) {
   ModelSpec model = plain();
   model.positions = Positions::rotary;
   const Numbers rotary = added(model, "megatron");
   EXPECT_NEAR(rotary.forward, (4 + 2) * kHidden, 1e-3);
   EXPECT_NEAR(rotary.backward, (4 + 6) * kHidden, 1e-3);
-  // No table of 2048 rows.
+  // The table of 2048 positions is not there.
   EXPECT_DOUBLE_EQ(embedding_parameters(plain()) - embedding_parameters(model), 2048 * kHidden);
   ModelSpec alibi = plain();
   alibi.positions = Positions::alibi;
@@ -66,8 +66,8 @@ TEST(ModelShapes, PositionsMayBeRotaryWithoutGates) {
   EXPECT_DOUBLE_EQ(embedding_parameters(alibi), embedding_parameters(model));
 }
 
-// Gradients of the projections' biases, h each, and of FC1's, 4 h, are sums of what they read. A layer has
-// 3 h + h + 4 h + h of them.
+// Without biases three gradients are not summed: those of the projection and FC2, which read h numbers each,
+// and FC1's, 4 h. A layer has 3 h + h + 4 h + h biases.
 TEST(ModelShapes, BiasesAreTheModels) {
   ModelSpec model = plain();
   model.biases = false;
@@ -75,7 +75,7 @@ TEST(ModelShapes, BiasesAreTheModels) {
   EXPECT_NEAR(none.forward, 0, 1e-3);
   EXPECT_NEAR(none.backward, -(2 + 4) * kHidden, 1e-3);
   EXPECT_DOUBLE_EQ(layer_parameters(plain()).total() - layer_parameters(model).total(), 9 * kHidden);
-  // With gates there are none unless the model says so.
+  // Gated layers have none unless the model says so.
   ModelSpec gated = plain();
   gated.gated_ffn = true;
   EXPECT_FALSE(has_biases(gated));
@@ -83,7 +83,7 @@ TEST(ModelShapes, BiasesAreTheModels) {
   EXPECT_TRUE(has_biases(gated));
 }
 
-// A row for each of 4,096 places; the model's own 2,048 where the workload is shorter.
+// The table has a row for each of the workload's 4,096 positions, and at least the model's own 2,048.
 TEST(ModelShapes, LearnedPositionsReachAsFarAsTheSequence) {
   WorkloadSpec workload;
   workload.model = gpt(2, 1024, 16);

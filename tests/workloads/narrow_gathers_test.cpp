@@ -1,4 +1,4 @@
-// Products of 8 bits under sequence parallelism: who casts, in how many layouts, and what is gathered.
+// 8-bit products with sequence parallelism: who casts, in how many layouts, and what is gathered.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -11,7 +11,7 @@ using namespace testing;
 using program::CollectiveKind;
 
 constexpr double kBandwidth = 0.8 * 3.35e12;  // bytes per second of a fused kernel on an H100
-// Llama-3 70B, one sequence of 8192 tokens, tensor 8: numbers of the whole activation.
+// Llama-3 70B, one sequence of 8192 tokens, tensor 8: numbers in the whole activation.
 constexpr double kNumbers = 8192.0 * 8192;
 
 WorkloadSpec workload(const char* framework, Precision gemm, TensorOverlap overlap = TensorOverlap::none) {
@@ -34,12 +34,13 @@ double bytes(const PieceList& list, CollectiveKind kind) {
   for (const Piece& piece : list.pieces()) sum += piece.collective && piece.kind == kind ? piece.bytes : 0;
   return sum;
 }
-double passed(const PieceList& list) {  // bytes that would take as long
+double passed(const PieceList& list) {  // bytes through memory that would take as long
   double seconds = 0;
   for (const Piece& piece : list.pieces()) seconds += piece.cost.seconds;
   return seconds * kBandwidth;
 }
-// What the plan's gathers and norms save beside ones of 16 bits, in bytes a number of the activation.
+// What casting before gathers and in norms saves, compared with 16-bit gathers, in bytes per number of the
+// activation.
 struct Saved {
   double forward, backward;
 };
@@ -52,8 +53,8 @@ Saved saved(const WorkloadSpec& spec, int capability) {
           (passed(before.backward) - passed(after.backward)) / kNumbers};
 }
 
-// Forward the inputs of QKV and FC1, backward those again and the gradients of both row-parallel products: a
-// byte a number. Sums stay in 16 bits.
+// 1 byte per number: forward the inputs of QKV and FC1 are gathered; backward these again and the gradients
+// of both row-parallel products. Scatters sum in 16 bits.
 TEST(NarrowGathers, TransformerEngineGathersABytePerNumber) {
   for (const char* framework : {"megatron@2024", "megatron"}) {
     const WorkloadSpec spec = workload(framework, Precision::fp8);
@@ -63,15 +64,16 @@ TEST(NarrowGathers, TransformerEngineGathersABytePerNumber) {
     EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
     EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
   }
-  // Megatron's own layers, and torchao, which keeps what it gathered.
+  // Megatron's own layers gather 16 bits; torchao keeps the inputs it gathered, so backward it gathers only
+  // the two gradients.
   const WorkloadSpec own = workload("megatron@2023-llama", Precision::fp8);
   EXPECT_DOUBLE_EQ(bytes(layer(own, resolve(own, 8)).forward, CollectiveKind::all_gather), 2 * 2 * kNumbers);
   const WorkloadSpec torch = workload("fsdp", Precision::fp8);
   EXPECT_DOUBLE_EQ(bytes(layer(torch, resolve(torch, 8)).backward, CollectiveKind::all_gather), 2 * kNumbers);
 }
 
-// MXFP8 has a byte of scale for 32 numbers; of gradients, rows and columns are both gathered: forward 2,
-// backward 2 + 2 x 2 times 33/32.
+// MXFP8 has a byte of scale for 32 numbers: 33/32 bytes each. Forward 2 gathers; backward 2 of inputs, and 2
+// of gradients in both layouts, by rows and by columns.
 TEST(NarrowGathers, BlockScalesTravelBesideTheirNumbers) {
   const WorkloadSpec spec = workload("megatron", Precision::mxfp8);
   const PiecePair pair = layer(spec, resolve(spec, 8));
@@ -79,21 +81,22 @@ TEST(NarrowGathers, BlockScalesTravelBesideTheirNumbers) {
   EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::all_gather), 6 * kNumbers * 33 / 32);
 }
 
-// Delayed scaling on a Hopper. Forward, twice: the norm writes 1 byte instead of 2 for an eighth of the rows,
-// and nobody reads 2 and writes two layouts of all of them. Backward, twice: 2 + 1 bytes for an eighth of a
-// gradient instead of 4 for all, and 2 each to transpose it and the input.
+// Delayed scaling on a Hopper, savings of two inputs and of two gradients. Forward the norm writes 1 byte
+// instead of 2 for its eighth of the rows, and no cast reads 2 and writes two layouts of all. Backward an
+// eighth of a gradient is cast, 2 + 1 bytes, instead of all, 4; but gradient and input are transposed, 2
+// bytes each.
 TEST(NarrowGathers, CastsAreOfOwnRowsAndTransposesOfAll) {
   const Saved hopper = saved(workload("megatron@2024", Precision::fp8), 90);
   EXPECT_NEAR(hopper.forward, 2 * (1.0 / 8 + 4), 1e-6);
   EXPECT_NEAR(hopper.backward, 2 * (4 - 3.0 / 8 - 4), 1e-6);
-  // A Blackwell's products read either layout: casts write one, nothing is transposed.
+  // A Blackwell's products read either layout: casts write only one, and nothing is transposed.
   const Saved blackwell = saved(workload("megatron@2024", Precision::fp8), 100);
   EXPECT_NEAR(blackwell.forward, 2 * (1.0 / 8 + 3), 1e-6);
   EXPECT_NEAR(blackwell.backward, 2 * (3 - 3.0 / 8), 1e-6);
 }
 
-// Without a tensor group, too, a norm writes what its product reads: 1 byte instead of 2, and one layout's
-// transpose (2) backward instead of a cast (4).
+// On a single rank norms cast too: they write 1 byte instead of 2, and the cast, 4, is saved; backward the
+// second layout needs a transpose, 2.
 TEST(NarrowGathers, NormsCastForOneRankToo) {
   WorkloadSpec spec = workload("megatron@2024", Precision::fp8);
   spec.plan.tp = 1;
@@ -102,7 +105,8 @@ TEST(NarrowGathers, NormsCastForOneRankToo) {
   EXPECT_NEAR(alone.backward, 2 * -2, 1e-6);
 }
 
-// Current scaling agrees on a maximum before each cast: of two inputs and of two gradients, 4 bytes.
+// Current scaling needs the maximum over all ranks before each cast: an all-reduce of 4 bytes for each of two
+// inputs and two gradients.
 TEST(NarrowGathers, CurrentScalingSharesItsMaximum) {
   const WorkloadSpec current = workload("megatron", Precision::fp8),
                      delayed = workload("megatron@2024", Precision::fp8);
@@ -111,8 +115,8 @@ TEST(NarrowGathers, CurrentScalingSharesItsMaximum) {
   EXPECT_DOUBLE_EQ(bytes(layer(delayed, resolve(delayed, 8)).forward, CollectiveKind::all_reduce), 0);
 }
 
-// User buffers: 7 of 8 parts of each gather come from neighbours, a byte a number; NeMo's scatters on a
-// Hopper are fp8 as well.
+// User buffers: 7 of 8 parts of each of two gathers come from neighbours, 1 byte per number. NeMo scatters
+// fp8 too on a Hopper, but not on a Blackwell.
 TEST(NarrowGathers, UserBuffersSendBytes) {
   const WorkloadSpec spec = workload("megatron@2024", Precision::fp8, TensorOverlap::userbuffers);
   const PiecePair hopper = layer(spec, resolve(spec, 8)), blackwell = layer(spec, resolve(spec, 8), 100);
@@ -121,7 +125,7 @@ TEST(NarrowGathers, UserBuffersSendBytes) {
   EXPECT_DOUBLE_EQ(bytes(blackwell.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
 }
 
-// Inference and adapters, which read the norm's output, gather 16 bits.
+// Adapters read the norm's output in 16 bits, and inference gathers nothing; both keep 16 bits.
 TEST(NarrowGathers, WhatNeedsSixteenBitsGathersThem) {
   WorkloadSpec spec = workload("megatron", Precision::fp8);
   spec.task = Task::lora;

@@ -1,5 +1,5 @@
-// Optimiser states on the host or on NVMe, and shards shared by fewer ranks than there are: what travels,
-// what waits, what stays on the accelerator.
+// Optimiser states in host memory or on NVMe, and shards shared by only some ranks: what travels, what waits,
+// what stays on the accelerator.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -48,7 +48,8 @@ double bytes(const program::Program& program, program::CollectiveKind kind, Phas
   return sum;
 }
 
-// 4 Psi / N down, 2 Psi / N up, and Adam: 28 Psi / N bytes at an eighth of 0.43 x 400 GB/s.
+// Each of 8 ranks copies gradients down, 4 Psi / N, and parameters up, 2 Psi / N. Adam on the host passes 28
+// Psi / N bytes, at an eighth of 0.43 x 400 GB/s.
 TEST(Offload, GradientsGoDownAndParametersComeBack) {
   for (const int zero : {1, 2, 3}) {
     const auto program = training_step(small("deepspeed", zero), a100(), 8);
@@ -59,7 +60,7 @@ TEST(Offload, GradientsGoDownAndParametersComeBack) {
   }
 }
 
-// Read 12 Psi / N at an eighth of 52 GB/s and write it at an eighth of 28 GB/s, one after the other with
+// NVMe: 12 Psi / N bytes are read at an eighth of 52 GB/s and written at an eighth of 28 GB/s, in turn with
 // Adam.
 TEST(Offload, NvmeReadsAndWritesTheStates) {
   const double cpu = host_seconds(training_step(small("deepspeed", 2), a100(), 8));
@@ -67,8 +68,8 @@ TEST(Offload, NvmeReadsAndWritesTheStates) {
   EXPECT_NEAR(host_seconds(program) - cpu, 12 * kAll * (1 / 52e9 + 1 / 28e9), 1e-9);
 }
 
-// The optimiser leaves the accelerator, sharded gradients with it; FSDP's shards too, which come up for each
-// gather.
+// The optimiser's states leave the accelerator, and sharded gradients too; with FSDP also the parameters'
+// fp32 shards, which are copied up for each gather.
 TEST(Offload, FreesTheAccelerator) {
   const MemoryUse here = memory_use(small("deepspeed", 2, Offload::none), a100(), 8),
                   away = memory_use(small("deepspeed", 2), a100(), 8);
@@ -78,13 +79,13 @@ TEST(Offload, FreesTheAccelerator) {
   const MemoryUse whole = memory_use(small("fsdp", 3, Offload::none), a100(), 8),
                   sharded = memory_use(small("fsdp", 3), a100(), 8);
   EXPECT_DOUBLE_EQ(whole.peak().weights - sharded.peak().weights, 4 * kAll / 8);
-  // fp32 shards for the forward gathers of all units and the backward gathers of all layers but the last.
+  // 4-byte shards go up for the forward gathers of all units and the backward gathers of all layers but the
+  // last.
   const double layer = layer_parameters(complete(small("fsdp", 3).model)).total();
   EXPECT_NEAR(copied(training_step(small("fsdp", 3), a100(), 8), 1), 4 * (kAll + 3 * layer) / 8, 64);
 }
 
-// Nothing else on the way: the compute stream waits for the host from the last gradient to the returned
-// parameters, and has no Adam of its own.
+// With a free network the step grows by the host's work, less the Adam that the accelerator no longer runs.
 TEST(Offload, TheAcceleratorWaitsForTheHost) {
   const auto program = training_step(small("deepspeed", 2), a100(), 8);
   const auto without = training_step(small("deepspeed", 2, Offload::none), a100(), 8);
@@ -101,9 +102,9 @@ TEST(Offload, OneAcceleratorOffloadsToo) {
   EXPECT_THROW((void)training_step(small("ddp", 0), a100(), 8), ConfigError);
 }
 
-// ZeRO-Offload's own claim (Ren et al. 2021, abstract): 13 billion parameters on one V100 of 32 GB. Ten: 10.3
-// billion weights in 16 bits, and 5e8 gradients of the bucket that waits for its copy; gradients that stayed
-// would need 20 GB more.
+// ZeRO-Offload (Ren et al. 2021, abstract) claims 13 billion parameters on one V100 of 32 GB. Here 10.3
+// billion: weights in 16 bits, and one bucket of 5e8 gradients that waits for its copy. With stage 1
+// gradients stay on the accelerator, 20 GB more.
 TEST(Offload, TenBillionParametersTrainOnOneV100) {
   WorkloadSpec workload = small("deepspeed", 2);
   workload.model = gpt(50, 4096, 32);
@@ -118,8 +119,8 @@ TEST(Offload, TenBillionParametersTrainOnOneV100) {
   EXPECT_NEAR(memory_use(workload, v100, 1).peak().gradients, 2 * all, 1e-3 * all);
 }
 
-// A layer that is computed again keeps its input, 2 s b h = 2 x 2048 x 1024 bytes: four of them down and up
-// for each of two micro-batches. On the accelerator two layers' are left, whatever the number of layers.
+// A recomputed layer keeps its input, 2 s b h = 2 x 2048 x 1024 bytes. Four layers' are copied down and up in
+// each of two micro-batches; on the accelerator the inputs of two layers are left, however many there are.
 TEST(Offload, ActivationsWaitInHostMemory) {
   WorkloadSpec workload = small("megatron", 1, Offload::none);
   workload.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
@@ -133,15 +134,15 @@ TEST(Offload, ActivationsWaitInHostMemory) {
   program::validate(program);
   EXPECT_NEAR(copied(program, 0), 2 * 4 * kept, 8);
   EXPECT_NEAR(copied(program, 1), 2 * 4 * kept, 8);
-  // What is kept of a layer that is not computed again is 34 s b h bytes, less masks: it travels too.
+  // A layer that is not recomputed keeps 34 s b h bytes, less masks; that is copied too.
   workload.plan.recompute = RecomputeSpec{};
   EXPECT_GT(copied(training_step(workload, a100(), 8), 0), 10 * 2 * 4 * kept);
   workload.task = Task::prefill;
   EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
 }
 
-// Shards over 4 of 16: scattered in fours, the same shard summed over the other three groups, gathered in
-// fours.
+// Shards over groups of 4 of 16 ranks: gradients are reduce-scattered inside a group, and each shard is
+// all-reduced with the other three groups; a group holds the optimiser once.
 TEST(ShardGroups, AreScatteredInsideAndSummedBetween) {
   WorkloadSpec workload = small("megatron", 1, Offload::none);
   workload.plan.zero_group = {ZeroGroup::Kind::ranks, 4};
@@ -152,7 +153,7 @@ TEST(ShardGroups, AreScatteredInsideAndSummedBetween) {
   EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 16).peak().optimizer * 4, 12 * kAll);
 }
 
-// A node of 8 with tp 2 holds 4 replicas; with tp 8 one, which shares with nobody.
+// A node of 8 with tp 2 holds 4 replicas, which share; with tp 8 it holds one.
 TEST(ShardGroups, ANodeHoldsAsManyReplicasAsFit) {
   WorkloadSpec workload = small("megatron", 1, Offload::none);
   workload.model = complete(workload.model);
@@ -165,8 +166,8 @@ TEST(ShardGroups, ANodeHoldsAsManyReplicasAsFit) {
   EXPECT_THROW((void)resolve(workload, 32), ConfigError);
 }
 
-// User buffers: with transfers as long as a tile's product the seven exchanges of a gather hide behind seven
-// of the eight tiles; without them the gather is exposed as a whole.
+// User buffers cut a gather into seven exchanges that hide behind tiles of its own product. Without them
+// whole gathers are exposed where they are launched.
 TEST(UserBuffers, GathersHideBehindTheirOwnProduct) {
   const auto exposed = [](TensorOverlap overlap) {
     WorkloadSpec workload = llama3_70b_on_64();
@@ -177,7 +178,7 @@ TEST(UserBuffers, GathersHideBehindTheirOwnProduct) {
     const Duration alone = network.run(program).step;
     network.collective = [](const program::Op& op, const program::Communicator& group) {
       if (group.dimension != program::Dimension::tensor) return Duration{};
-      // 300 GB/s of what passes each rank.
+      // 300 GB/s for the bytes that each rank receives.
       const double share = op.collective == program::CollectiveKind::send_recv ? 1 : 7.0 / 8;
       return from_seconds(static_cast<double>(op.bytes.value()) * share / 300e9);
     };

@@ -1,4 +1,4 @@
-// Layers whose attention and network read the same input (PaLM, GPT-J, GPT-NeoX-20B, Falcon).
+// Layers whose attention and feed-forward network read the same input (PaLM, GPT-J, GPT-NeoX-20B, Falcon).
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -12,7 +12,7 @@ namespace topsim::workloads::parallel_layers_test {
 using namespace testing;
 using program::CollectiveKind;
 
-// 6144 wide, 64 heads, 2048 tokens, 16 bits: the whole activation S has 2048 x 6144 x 2 bytes. Tensor 8.
+// Hidden 6144, 64 heads, 2048 tokens, 16 bits: the whole activation S is 2048 x 6144 x 2 bytes. tp 8.
 constexpr double kNumbers = 2048.0 * 6144, kWhole = 2 * kNumbers;
 constexpr double kBandwidth = 0.8 * 3.35e12;  // bytes per second of a fused kernel on an H100
 
@@ -42,8 +42,8 @@ double seconds_of(const PieceList& list) {
   return seconds;
 }
 
-// In turn each half is reduced forward, and its input's gradient backward. Side by side the answers are one
-// sum; so are the gradients of one norm's result.
+// All-reduces of S, forward and backward. In turn: each half's output and the gradient of its input, 2 and 2.
+// Parallel: the sum of both outputs, 1; backward the gradient of each norm's result, 1 or 2.
 TEST(ParallelLayers, ATensorGroupReducesOnceForwardAndWithOneNormOnceBackward) {
   const double reductions[][3] = {{0, 2, 2}, {1, 1, 1}, {2, 1, 2}};
   for (const auto& [kind, forward, backward] : reductions) {
@@ -53,8 +53,8 @@ TEST(ParallelLayers, ATensorGroupReducesOnceForwardAndWithOneNormOnceBackward) {
   }
 }
 
-// Gathers forward: of each norm's result. Backward: of the gradient of what was reduced (2, 1, 1), and again
-// of each norm's result for the weight gradients (2, 1, 2).
+// In units of S. Gathers forward: each norm's result. Backward: the gradient of what was reduced (2, 1, 1),
+// and each norm's result again for the weight gradients (2, 1, 2).
 TEST(ParallelLayers, SequenceParallelismGathersOneNormsResultOnce) {
   const double gathers[][4] = {{0, 2, 4, 2}, {1, 1, 2, 1}, {2, 2, 3, 2}};
   for (const auto& [kind, forward, backward, scatters_back] : gathers) {
@@ -66,10 +66,12 @@ TEST(ParallelLayers, SequenceParallelismGathersOneNormsResultOnce) {
   }
 }
 
-// Numbers of S that pass memory, forward: norm 2, residual 3, norm 2, residual 3 in turn. On one rank one
-// kernel adds all: norm 2, both answers and the residual 4. Over ranks the answers meet before the
-// reduction: norm 2, sum 3, residual 3. Backward: a norm 3, a sum of gradients 3; two of both in turn; over
-// ranks one norm's gradient is summed of two products and added to the residual's.
+// Numbers of S that pass through memory.
+//   Forward: in turn norm 2 and residual 3, twice: 10. One norm on one rank: norm 2; both outputs and the
+//     residual in one kernel 4. One norm on 8 ranks: norm 2, sum of both outputs before their reduction 3,
+//     residual 3. Two norms: 2 more.
+//   Backward: in turn norm 3 and sum of two gradients 3, twice: 12. One norm on 8 ranks: norm 3, sum of both
+//     products' input gradients 3, sum with the residual's 3. Two norms: 3 more.
 TEST(ParallelLayers, OneNormSavesItsPassesThroughMemory) {
   const auto numbers = [](Kind kind, int tp, bool forward) {
     const WorkloadSpec spec = workload(kind, tp);
@@ -83,8 +85,8 @@ TEST(ParallelLayers, OneNormSavesItsPassesThroughMemory) {
   EXPECT_NEAR(numbers(Kind::in_turn, 8, false) - numbers(Kind::two_norms, 8, false), 12 - 12, 1e-6);
 }
 
-// Products are the same, and so is the work that counts; a norm's gains are missing: h numbers, and as many
-// biases of a GPT's.
+// The products and their FLOPs are those of layers in turn. A shared norm saves h gains and, in a GPT, h
+// biases.
 TEST(ParallelLayers, ProductsAreTheSame) {
   const auto flops = [](Kind kind) {
     double sum = 0;
@@ -100,8 +102,8 @@ TEST(ParallelLayers, ProductsAreTheSame) {
   EXPECT_EQ(parameters(Kind::in_turn), parameters(Kind::two_norms));
 }
 
-// All that a forward pass reads, a backward pass completes: nobody's gradients are lost or sent twice. Of 8
-// tensor ranks each holds norms and the biases of sums whole.
+// The backward pass completes the gradient of every parameter that the forward pass reads. Each of 8 tensor
+// ranks holds norms and the biases of row-parallel layers whole.
 TEST(ParallelLayers, EveryParameterHasOneGradient) {
   for (const Kind kind : {Kind::in_turn, Kind::one_norm, Kind::two_norms}) {
     const WorkloadSpec spec = workload(kind);
@@ -115,9 +117,9 @@ TEST(ParallelLayers, EveryParameterHasOneGradient) {
   }
 }
 
-// s b h (10 + 24/t) in turn (memory.hpp): inputs of norms 4, of products 4, masks 2. Side by side the norms
-// read one tensor: 8 + 24/t; one norm leaves one input of both products: 6 + 24/t. Of 8 bits each product
-// keeps the copy it cast: 1 + 1 instead of 2.
+// memory.hpp, in units of s b h. In turn 10 + 24/t: inputs of norms 4, of products 4, masks 2. Parallel both
+// norms read one tensor: 8 + 24/t; with one norm both products do too: 6 + 24/t. In 8 bits each product keeps
+// the copy that it cast, 1 + 1 instead of 2, so one norm saves nothing.
 TEST(ParallelLayers, KeepOneInput) {
   const auto bytes = [](Kind kind, bool sequence_parallel, Precision gemm = Precision::bf16) {
     WorkloadSpec spec = workload(kind, 8, sequence_parallel);
@@ -135,9 +137,9 @@ TEST(ParallelLayers, KeepOneInput) {
       bytes(Kind::two_norms, false, Precision::fp8) - bytes(Kind::one_norm, false, Precision::fp8), 0);
 }
 
-// Put off, weight gradients need inputs and gradients of answers, 32 s b h of a layer in turn: 2 x 2 of QKV's
-// and FC1's input, 2 x 2 of the gradients into the projection and FC2. Side by side 2 of the latter go, with
-// one norm 2 of the former too.
+// Weight gradients that are put off need inputs and output gradients of the matrices, 32 s b h in turn, of
+// which inputs of QKV and FC1 are 2 x 2 and output gradients of projection and FC2 2 x 2. Parallel layers
+// share one of the latter, and with one norm one of the former.
 TEST(ParallelLayers, PutOffWeightGradientsShareWhatTheyNeed) {
   const auto needed = [](Kind kind) {
     WorkloadSpec spec = workload(kind, 1);
@@ -150,7 +152,8 @@ TEST(ParallelLayers, PutOffWeightGradientsShareWhatTheyNeed) {
   EXPECT_DOUBLE_EQ(needed(Kind::one_norm), 28);
 }
 
-// Full recompute runs the layer again, less its reduction where checkpoints stop before the last product.
+// Full recompute repeats the layer's all-reduce beside backward's own, unless checkpoints stop before the
+// last product (FSDP).
 TEST(ParallelLayers, RecomputeRunsBothHalvesAgain) {
   const double again =
       sent(layer(workload(Kind::one_norm), RecomputeKind::full).backward, CollectiveKind::all_reduce);
@@ -160,7 +163,7 @@ TEST(ParallelLayers, RecomputeRunsBothHalvesAgain) {
   EXPECT_EQ(sent(layer(stops, RecomputeKind::full).backward, CollectiveKind::all_reduce), kWhole);
 }
 
-// Adapters of all four matrices find them: 16 (k + n) of each, as they lie on one of 8 ranks.
+// Adapters on all four matrices: 16 (k + n) parameters each, by their widths on one of 8 ranks.
 TEST(ParallelLayers, AdaptersFindTheirMatrices) {
   WorkloadSpec spec = workload(Kind::one_norm);
   spec.task = Task::lora;

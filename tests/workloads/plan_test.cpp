@@ -1,4 +1,4 @@
-// What users get wrong about plans: each a sentence with the place and a remedy, all of them at once.
+// Mistakes in plans: each is one sentence with its place and a remedy, and all are reported at once.
 #include "workloads/plan.hpp"
 
 #include <gmock/gmock.h>
@@ -95,12 +95,13 @@ TEST(Plan, HeadsAndColumnsMustDivide) {
   const auto problems = problems_of(workload, 12);
   ASSERT_EQ(problems.size(), 4u);  // heads, columns, key-value heads, sequence
   EXPECT_EQ(problems[0].message, "tp = 12 does not divide the model's 64 attention heads");
-  // Eight divide 64 heads, too, and 12 accelerators four.
+  // 8 divides the model too, but not 12 accelerators; 4 divides both.
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(problems[i].help, "tp = 4 would fit the model, the sequence and the accelerators");
 }
 
-// Qwen2.5-7B: 28 heads, 4 key-value heads, 18944 = 8 x 2368 columns. Seven divide the heads alone.
+// Qwen2.5-7B: 28 heads, 4 key-value heads, 18944 = 8 x 2368 columns. 7 divides the heads only; 4 divides
+// everything.
 TEST(Plan, AProposedTensorGroupFitsEverything) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.model.heads = 28, workload.model.kv_heads = 4, workload.model.hidden = 3584;
@@ -151,7 +152,8 @@ TEST(Plan, ShardGroupsAreRunsOfRanks) {
   EXPECT_THAT(problems_of(workload)[0].message, HasSubstr("differ in cp before dp"));
 }
 
-// Two directions x 4 replicas hold a stage 8 times; four are one direction.
+// DualPipe with 4 replicas holds each stage 8 times, in two directions; a group of four would be one whole
+// direction.
 TEST(Plan, ShardGroupsOfDualPipeTakeBothDirections) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.schedule = Schedule::dualpipe;
@@ -194,7 +196,7 @@ TEST(Plan, RankOrderMovesTheDimensions) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.rank_order = {"dp", "tp", "cp", "ep", "pp"};
   EXPECT_TRUE(problems_of(workload).empty());
-  // cp and ep are 1: their place changes nothing. tp is not.
+  // cp and ep are 1, so their place does not matter and they may be left out; tp may not.
   workload.plan.rank_order = {"dp", "tp", "pp"};
   EXPECT_TRUE(problems_of(workload).empty());
   workload.plan.rank_order = {"dp", "pp"};

@@ -11,8 +11,8 @@ using namespace testing;
 using program::CollectiveKind;
 using program::Dimension;
 
-// A module of multi-token prediction: a layer, a projection of 2 h x h, the head once more; it trains the
-// layer's and the projection's weights and its two norms, the head's and the embedding's are the model's.
+// A module of multi-token prediction is a layer, a projection of 2 h x h, and the head again. It trains its
+// layer, projection and two norms; head and embedding are the model's own.
 TEST(Prediction, OfASecondTokenIsALayerAProjectionAndTheHeadAgain) {
   WorkloadSpec workload = small_moe(1, 4);
   const ModelSpec one = complete(workload.model);
@@ -28,7 +28,7 @@ TEST(Prediction, OfASecondTokenIsALayerAProjectionAndTheHeadAgain) {
   const auto program = training_step(workload, h100(), 8);
   program::validate(program);
   EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
-  // Gradients over all data-parallel ranks: fp32 of the layer's dense part, 2 h h and two norms more.
+  // Reduced over all data-parallel ranks in fp32: the layer's dense part, 2 h h and two norms more.
   const auto scattered = [](const program::Program& of) {
     double sum = 0;
     for (const auto& op : collectives(of, Dimension::data))
@@ -57,8 +57,8 @@ TEST(Prediction, IsHeldInMemoryAndNoPartOfInference) {
             training_step(plain, h100(), 8).facts.model_flops.value());
 }
 
-// On two stages the last looks words up in a copy of the table: its memory (2 bytes a weight), its gradients
-// over the replicas (fp32) and a sum with the first stage's, once, however many modules.
+// With two stages the last one looks up words in a copy of the table. The copy takes 2 bytes per weight, and
+// its gradients are summed with the first stage's, once for all modules.
 TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.plan.pp = 2;
@@ -68,24 +68,24 @@ TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
     return collectives(training_step(workload, h100(), 8), Dimension::embedding).size();
   };
   const double before = last();
-  EXPECT_EQ(sums(), 0U);  // not tied
+  EXPECT_EQ(sums(), 0U);  // untied: no copies to sum
   workload.model.prediction_layers = 1;
   const ModelSpec model = complete(workload.model);
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
   const double words = embedding_parameters(model);
   EXPECT_DOUBLE_EQ(last() - before, 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
                                          prediction_parameters(model, 1) + words));
-  EXPECT_EQ(sums(), 1U);  // of each rank
+  EXPECT_EQ(sums(), 1U);  // on this rank
   workload.model.prediction_layers = 2;
   EXPECT_EQ(sums(), 1U);
-  workload.model.tied_embeddings = true;  // the head's own copy serves
+  workload.model.tied_embeddings = true;  // the tied head's copy serves both
   const double tied = last();
   workload.model.prediction_layers = 1;
   EXPECT_DOUBLE_EQ(tied - last(), 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
                                        prediction_parameters(model, 1)));
 }
 
-// Its projection is split over tensor ranks by columns, with sequence parallelism or without.
+// Tensor ranks split the projection by columns, with or without sequence parallelism.
 TEST(Prediction, ProjectsTheSameShareOnEveryTensorRank) {
   WorkloadSpec workload = small_moe(4, 1);
   workload.model.experts.count = 0;
@@ -97,8 +97,9 @@ TEST(Prediction, ProjectsTheSameShareOnEveryTensorRank) {
   EXPECT_DOUBLE_EQ(flops(true), flops(false));
 }
 
-// S: an activation of 512 tokens of width 1024. Both inputs are gathered (2 S) and the columns of the result
-// (S); backward rows of its gradient (S), the inputs again (2 S), and their gradient is scattered (2 S).
+// S: an activation of 512 tokens x 1024 x 2 B. Forward both inputs are gathered (2 S) and the result's
+// columns (S). Backward the gradient's rows are gathered (S) and both inputs again (2 S), and the inputs'
+// gradients are scattered (2 S).
 TEST(Prediction, GathersTheProjectionsInputsAndColumns) {
   WorkloadSpec workload = small_moe(4, 1);
   workload.model.experts.count = 0;
@@ -117,7 +118,8 @@ TEST(Prediction, GathersTheProjectionsInputsAndColumns) {
   EXPECT_DOUBLE_EQ(sent(module.backward), 5 * s);
 }
 
-// FC1, activation and casts in one kernel: what passes through memory between them is gone, products stay.
+// FC1, activation and casts in one kernel: what passes through memory between the products is gone; the
+// products stay.
 TEST(Experts, FusedExpertsLeaveTheProducts) {
   WorkloadSpec apart = small_moe(1, 4);
   apart.precision.gemm = Precision::mxfp8;
@@ -129,11 +131,11 @@ TEST(Experts, FusedExpertsLeaveTheProducts) {
     for (const auto& op : program.classes[0].ops) sum += seconds(op.duration);
     return sum;
   };
-  // Of 1,024 rows and 2,048 columns, 4 layers and 2 micro-batches: the activation moves 3 and back 5 numbers
-  // of 2 bytes a column; the casts of its result and of FC1's gradient (4,096 columns) take as long as 5
-  // bytes each; rows of 1,024 numbers are padded and taken back, forward and backward. At 0.8 of 3.35 TB/s;
-  // and 2 us for each kernel: 2 of the activation, 4 that pad, 2 x 2 casts of the two experts that are gone,
-  // 2 x 1 that are one for both now, and, of the weights', once in two micro-batches, 2 x 1 as well.
+  // For each of 4 layers x 2 micro-batches, 1,024 rows and 2,048 columns. Bytes: activation 3 numbers forward
+  // and 5 backward per column, 2 bytes each; casts of its result and of FC1's gradient (4,096 columns), 5
+  // bytes per number each; rows of 1,024 numbers padded and cut, forward and backward, 4 x 2 x 2. At 0.8 x
+  // 3.35 TB/s. Kernels of 2 us: 2 of the activation, 4 for padding, 2 x 2 casts of two experts, 2 x 1 casts
+  // that are now one for both experts, and 2 x 1 casts of weights in every second micro-batch: 13.
   const double bytes = 1024 * 2048.0 * (2 * (3 + 5) + 5 + 2 * 5) + 4 * 2 * 1024 * 1024 * 2.0;
   EXPECT_NEAR(seconds_of(apart) - seconds_of(fused), 8 * (bytes / (0.8 * 3.35e12) + 13 * 2e-6), 1e-7);
 }

@@ -1,5 +1,5 @@
-// What releases of frameworks do around the matmuls: micro-batches fetched, messages split, owners that
-// broadcast, gathers ahead of their chunk.
+// What a framework's release does around the matmuls: norms, casts, scores, embeddings, micro-batches
+// fetched, messages split, owners that broadcast, gathers ahead of their chunk.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,15 +34,16 @@ std::vector<Op> ops_of(const program::Program& program, Wanted&& wanted, std::si
   return found;
 }
 
-// Of 8 draws from a normal distribution the largest lies 1.424 deviations above the mean, of 100 it is 2.508
-// (tables of order statistics); Blom's formula is good to 0.015.
+// The largest of n draws from a normal distribution lies 1.424 deviations above the mean for n = 8 and 2.508
+// for n = 100 (tables of order statistics). Blom's formula is good to 0.015.
 TEST(Spread, TheLargestOfSeveralDrawsIsThatOfTheTables) {
   EXPECT_EQ(expected_largest(1), 0);
   EXPECT_NEAR(expected_largest(8), 1.424, 0.015);
   EXPECT_NEAR(expected_largest(100), 2.508, 0.015);
 }
 
-// Every matmul of a job on 8 accelerators takes 1 + 0.1 x 1.43 times as long; one accelerator waits for none.
+// Chips differ by 0.1: matmuls of a job on 8 take 1 + 0.1 x 1.43 times as long; a single one waits for no
+// other.
 TEST(Spread, MatmulsOfAJobTakeAsLongAsOnTheSlowestChip) {
   const auto compute_time = [](double spread, std::uint32_t ranks) {
     WorkloadSpec workload = job("megatron");
@@ -57,9 +58,9 @@ TEST(Spread, MatmulsOfAJobTakeAsLongAsOnTheSlowestChip) {
   EXPECT_EQ(compute_time(0.1, 1), compute_time(0, 1));
 }
 
-// NVIDIA/apex pull request 1037 times 16,384 rows of 1,024 numbers on an A100 of 1,555 GB/s: 75.1 us forward
-// and 176.2 us backward with apex's own kernels, 53.5 and 86.6 with its fast ones. Beside what the kernels
-// move stand 2 us each, one forward and two backward.
+// NVIDIA/apex pull request 1037: norms of 16,384 rows of 1,024 numbers on an A100 of 1,555 GB/s take 75.1 us
+// forward and 176.2 us backward with apex's own kernels (megatron@2021), 53.5 and 86.6 us with its fast ones
+// (megatron@2022). The fixed 2 us per kernel, one forward and two backward, are subtracted.
 TEST(Release, NormsOfTheFirstMegatronTakeAsLongAsApexMeasured) {
   topology::Accelerator accelerator = a100();
   accelerator.memory_bandwidth = BytesPerSecond(1.555e12);
@@ -83,10 +84,10 @@ TEST(Release, NormsOfTheFirstMegatronTakeAsLongAsApexMeasured) {
   EXPECT_NEAR(fast_backward, 86.6e-6, 6e-6);
 }
 
-// A product of 1024 x 1024 x 1024 in fp8 casts two operands of 2^20 numbers. Transformer Engine reads 16 bits
-// and writes two layouts, 4 bytes. torchao reads each for its maximum first, and writes one layout: 5 bytes,
-// and a maximum that is set to 0, taken and made a scale, three launches more. Backward it casts a gradient
-// in both layouts, 6 bytes for 4, and the weights again, 3.
+// A product of 1024 x 1024 x 1024 in fp8 casts two operands of 2^20 numbers. Transformer Engine with delayed
+// scaling reads 2 bytes and writes two layouts, 4 bytes per number. torchao also reads each operand for its
+// maximum and writes one layout, 5 bytes, and launches three kernels more: the maximum set to 0, taken, made
+// a scale. Backward it casts the gradient in both layouts, 6 bytes instead of 4, and the weights again, 3.
 TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
   const auto product = [](const std::string& framework) {
     WorkloadSpec workload = job(framework);
@@ -105,9 +106,10 @@ TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
   EXPECT_NEAR(torchao.input_gradient.seconds - engine.input_gradient.seconds, (2 + 3) * kByteEach, 1e-12);
 }
 
-// 16 sequences of 1024, 8 heads: 2^27 scores of 2 bytes. Forward a quotient, a product, a difference and a
-// softmax, each read and written at 0.5 of 3.35 TB/s, in the place of one kernel at 0.8; backward the
-// softmax reads two and writes one, product and quotient read and write, in the place of three.
+// Unfused attention over 2^27 scores (16 sequences of 1024, 8 heads) of 2 bytes. Forward four single
+// operators (quotient, product, difference, softmax) read and write, 8 passes at 0.5 of 3.35 TB/s; one fused
+// kernel needs 2 at 0.8. Backward the softmax reads two and writes one, product and quotient read and write:
+// 7 passes instead of 3.
 TEST(Release, ScoresPassOneByOneWhereNoKernelFusesThem) {
   const AttentionShape shape{16, 8, 8, 1024, 1024, 64, 64};
   const auto seconds = [&](bool fused) {
@@ -125,9 +127,10 @@ TEST(Release, ScoresPassOneByOneWhereNoKernelFusesThem) {
   EXPECT_NEAR(backward - fused_backward, pass * (7 / 0.5 - 3 / 0.8), 1e-9);
 }
 
-// Two heads of one sequence are no multiple of four, eight are; 4096 keys are more than the kernel of 2021
-// takes. The operators in its place: cast 2 + 4 bytes a score, scale 8, mask 8, softmax 8, cast back 6, for
-// 4; backward 6, 12, copied and masked 16, 8, 6, for 6. 2 x 1024 x 1024 scores at 0.8 of 3.35 TB/s.
+// Megatron's fused softmax needs a multiple of four heads x sequences: two heads of one sequence are none,
+// eight are. The kernel of 2021 takes fewer than 4096 keys. Bytes per score of the operators in its place:
+// forward cast 2 + 4, scale 8, mask 8, softmax 8, cast back 6, instead of 4; backward 6, 12, copied and
+// masked 16, 8, 6, instead of 6. 2 x 1024 x 1024 scores at 0.8 of 3.35 TB/s.
 TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
   const auto plan = [](const char* framework, int micro_batch, int sequence, Precision precision) {
     WorkloadSpec workload = job(framework);
@@ -168,12 +171,14 @@ TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
   EXPECT_EQ(backward.kernels - fused_backward.kernels, 6 - 1);
 }
 
-// Sequences of 2048 tokens, 1024 wide, in 16 bits. One rank finds words 2, positions 2 and adds them 3; two
-// sequences are put behind the tokens 2, on two ranks others' words are set to zero 2. Backward the tables
-// read the rows 1 + 1, zeros 4, back to sequences 2; the words' rows are read and written in the gradients, 2
-// on one rank; tables of 51,200 and 2048 rows are filled with zeros, 25 and 1 for 2048 tokens; of two
-// ranks each has half of the words and all positions. Rotary models
-// have no table of positions.
+// Passes over an activation of 2048 tokens x 1024 x 2 B per sequence.
+//   Forward: words looked up 2; positions looked up 2 and added 3; with two sequences transposed to tokens
+//     first 2; on two ranks words of the other rank set to zero 2.
+//   Backward: gradients read for words 1 and for positions 1; their rows in the word table read and written,
+//     2 over the number of ranks; with two sequences transposed 2; on two ranks copied and set to zero 4.
+//     Tables filled with zeros: 51,200 rows are 25 passes of 2048 tokens, 2048 positions 1; each of two ranks
+//     has half of the words and all positions.
+// Rotary models have no table of positions.
 TEST(Release, WordsPassAsOftenAsMegatronsEmbeddingWritesThem) {
   const auto passes = [](const char* framework, int tp, int micro_batch, Positions positions) {
     WorkloadSpec workload = job(framework);
@@ -205,8 +210,9 @@ TEST(Release, WordsPassAsOftenAsMegatronsEmbeddingWritesThem) {
   expect(passes("megatron@2021", 2, 2, Positions::learned), 2 + 5 + 2 + 2, 1 + 1 + 2 + 4 + 1 + 6.25 + 0.5);
 }
 
-// 8192 tokens meet 50,257 words and 50,304: tiles are the same to a row, and on an A100, not on an H100, the
-// head's three products load and store odd rows number by number. Two ranks share 50,258 words, 25,129 each.
+// The head's three products for 8192 tokens and 50,257 words, compared with 50,304: about as many tiles, but
+// odd rows are loaded and stored number by number on an A100, though not on an H100. Two ranks divide 50,258
+// words into 25,129 each.
 TEST(Release, AnOddVocabularyDoublesTheHeadsProductsOnAnA100) {
   const auto head_seconds = [](int vocab, int tp, const topology::Accelerator& accelerator) {
     WorkloadSpec workload = job("megatron@2021");
@@ -229,7 +235,8 @@ TEST(Release, AnOddVocabularyDoublesTheHeadsProductsOnAnA100) {
   EXPECT_NEAR(head_seconds(50257, 1, hopper) / head_seconds(50304, 1, hopper), 1, 0.01);
 }
 
-// Three releases that users of older papers and of nanoGPT ask for: what is theirs and not their elder's.
+// Sets of older papers and of nanoGPT (ddp@2024-compile): where they differ from the set before or after
+// them.
 TEST(Release, OlderScriptsKeepTheirScores) {
   const auto plan = [](const char* framework) {
     WorkloadSpec workload = job(framework);
@@ -242,13 +249,13 @@ TEST(Release, OlderScriptsKeepTheirScores) {
     EXPECT_TRUE(plan(old).dropout) << old;
   }
   EXPECT_FALSE(plan("megatron@2019").fused_kernels);
-  EXPECT_TRUE(plan("megatron@2020").fused_kernels);  // they came in 2020: the set of SC'21
+  EXPECT_TRUE(plan("megatron@2020").fused_kernels);  // fused kernels came in 2020, with the set of SC'21
   EXPECT_TRUE(plan("deepspeed@2022").fused_kernels);
   EXPECT_TRUE(plan("ddp@2024-compile").fused_cross_entropy && plan("ddp@2024-compile").fused_adam);
 }
 
-// Buckets that fill during the last backward pass hold it up, and with it all stages before: in a pipeline
-// DeepSpeed reduces afterwards.
+// Buckets reduced during the last backward pass would delay it and, with it, all earlier stages. In a
+// pipeline DeepSpeed therefore reduces afterwards.
 TEST(Release, DeepSpeedsPipelineReducesAfterItsLastBackwardPass) {
   const auto buckets = [](int pp) {
     WorkloadSpec workload = job("deepspeed");
@@ -260,8 +267,8 @@ TEST(Release, DeepSpeedsPipelineReducesAfterItsLastBackwardPass) {
   EXPECT_EQ(buckets(2), 0);
 }
 
-// Two micro-batches: the host reads each one's size back before its forward pass, and the timers of the time
-// wait at the end of all four passes. A year later they wait no more.
+// Two micro-batches. In 2022 the host reads the size of each back before its forward pass, and Megatron's
+// timers wait at the end of all four passes. In 2023 the timers no longer wait.
 TEST(Release, MegatronOf2022WaitsForEveryMicroBatchAndPass) {
   const auto waits = [](std::string framework) {
     WorkloadSpec workload = job(std::move(framework));
@@ -274,8 +281,8 @@ TEST(Release, MegatronOf2022WaitsForEveryMicroBatchAndPass) {
   EXPECT_EQ(waits("megatron"), 0u);
 }
 
-// tp 4 without sequence parallelism: each tensor rank sends a quarter of the 2048 x 1024 x 2 B activation,
-// and the next stage gathers the whole of it.
+// tp 4 without sequence parallelism: each tensor rank sends a quarter of the activation, 2048 x 1024 x 2 B,
+// and the next stage gathers the whole.
 TEST(Release, TensorRanksSendTheirPartOfAnActivation) {
   WorkloadSpec workload = job("megatron@2022");
   workload.plan.tp = 4, workload.plan.pp = 2;
@@ -293,8 +300,9 @@ TEST(Release, TensorRanksSendTheirPartOfAnActivation) {
   EXPECT_EQ(static_cast<double>(gathered[0].bytes.value()), whole);
 }
 
-// InternEvo: as many broadcasts as there are owners, ranks or tensors, of all parameters in 16 bits together.
-// 8 layers, embedding and head count as 10 x 9 tensors.
+// InternEvo: every owner of whole tensors broadcasts them. There are as many owners as ranks, but at most as
+// many as tensors: 8 layers, embedding and head count as 10 x 9. All broadcasts together carry all parameters
+// in 16 bits.
 TEST(Release, OwnersOfWholeTensorsBroadcastThem) {
   WorkloadSpec workload = job("internevo");
   workload.model.tied_embeddings = false;
@@ -312,8 +320,8 @@ TEST(Release, OwnersOfWholeTensorsBroadcastThem) {
   EXPECT_NEAR(bytes, 2 * parameters, 8);
 }
 
-// Two chunks on a rank: all gathers are launched before the first pass of the second chunk (layers 4 and 5 on
-// stage 0), so that none of its weights is waited for late.
+// Two chunks per rank: stage 0 launches the gathers of its second chunk (layers 4 and 5) before that chunk's
+// first pass.
 TEST(Release, TheNextChunksParametersAreGatheredAhead) {
   WorkloadSpec workload = job("megatron");
   workload.plan.pp = 2, workload.plan.virtual_stages = 2;
@@ -332,8 +340,8 @@ TEST(Release, TheNextChunksParametersAreGatheredAhead) {
   EXPECT_EQ(std::count_if(second, ops.end(), is_gather), 0);
 }
 
-// 16 heads of 2048 x 2048 scores: heads of 68 numbers do their 2 x 2 x 16 x 2048^2 x 68 = 18.3 GFLOP at the
-// 19.5 TFLOP/s of plain fp32, 0.94 ms, heads of 72 on tensor cores.
+// 16 heads of 2048 x 2048 scores. Heads of 68 numbers do not fit tensor cores: 2 x 2 x 16 x 2048^2 x 68 =
+// 18.3 GFLOP at the A100's plain fp32 rate of 19.5 TFLOP/s take 0.94 ms. Heads of 72 use tensor cores.
 TEST(Release, HeadsOffTheGridOfTensorCoresRunAtThePlainRate) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});
@@ -349,8 +357,9 @@ TEST(Release, HeadsOffTheGridOfTensorCoresRunAtThePlainRate) {
   EXPECT_LT(time(72), 0.75 * plain);
 }
 
-// 1 x 2048 tokens of width 1024, gated network: 8 layers have 16 norms forward. Eager modules move 36 bytes
-// an element where a fused kernel moves 4; at 0.84 of 2.039 TB/s the forward norms alone take 0.7 ms more.
+// 2048 tokens of width 1024, 8 layers with a gated network and 16 norms forward. Eager norms move 36 bytes
+// per element at 0.84 of 2.039 TB/s, 0.71 ms in all; fused ones 4 bytes at 0.8, 0.08 ms. Other eager
+// operators make up the rest.
 TEST(Release, NormsInSingleOperatorsCostTheirPasses) {
   const auto forward = [](std::string framework) {
     WorkloadSpec workload = job(std::move(framework));

@@ -1,4 +1,4 @@
-// Ring attention beside its kernels: what is joined, rescaled and added while keys and values go round.
+// Ring attention beside its attention kernels: copies, rescaling and sums while keys and values go round.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,21 +37,22 @@ PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
                            RecomputeKind::none);
 }
 
-// One gather of all keys and values has the same kernels and nothing to join or rescale.
-// A rank's answer: A = 8192/cp tokens x 8 heads x 128 x 2 bytes; its one key-value head of the eight: K = A
-// / 4.
+// The ring is compared with one gather of all keys and values, which has the same attention kernels and no
+// such passes. On a rank the answer has A = 8192/cp tokens x 8 heads x 128 x 2 bytes; keys and values of its
+// one head together K = A / 4.
 constexpr double kFused = 0.8 * 3.35e12;  // bytes per second of a fused kernel
 
-// One kernel pays for its rows of tiles once; in the ring the rank's own block does, and each other one on
-// top: cuDNN's and FlashAttention-3's 100 keys without a mask, FlashAttention-2's 384. Queries see as many
-// keys together either way. 2 FLOPs for each of 2 x 128 numbers, 8 heads and 8192 / cp queries, at those
-// shares of 989.4 TFLOP/s, 2.5 times as many backward.
+// Every attention kernel computes some keys more for each row of tiles (the model's offset): cuDNN and
+// FlashAttention-3 100 without a mask, FlashAttention-2 384. A single kernel pays once, the ring again for
+// each of cp - 1 other blocks. Those keys cost 2 FLOPs for each of 2 x 128 numbers, 8 heads and 8192 / cp
+// queries, at `share` of 989.4 TFLOP/s; backward 2.5 times as many.
 double other_blocks(int cp, double offset, double share) {
   const double idle = std::max(1.0, 132 / (8 * 8192.0 / cp / 128));  // 132 units, rows of 128 queries
   return idle * 2 * 256 * 8 * 8192.0 / cp * (cp - 1) * offset / (share * 989.4e12);
 }
 
-// Forward 2 A + 2 K, and for each of cp - 1 blocks 3 A + K. Backward 2 A + 6 K and 4.5 A + 5 K.
+// Passes counted in layer/attention.cpp. Forward: 2 A + 2 K, and 3 A + K for each of cp - 1 blocks. Backward:
+// 2 A + 6 K, and 4.5 A + 5 K.
 TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
   for (const int cp : {2, 4}) {
     const PiecePair ring = layer("megatron", ContextKind::ring, cp);
@@ -69,9 +70,9 @@ TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
   }
 }
 
-// PyTorch repeats the key-value head for all 8: K = 2 A, and gathers those of both ranks; gradients travel in
-// fp32 after each block. Its sums take 6 A and 19 A + 2 K a block forward, 10 A + 14 K and 6.5 A + 12.5 K
-// backward.
+// PyTorch repeats the key-value head for all 8 heads, so K = 2 A, and adds in fp32. Passes forward 6 A, and
+// 19 A + 2 K per block; backward 10 A + 14 K, and 6.5 A + 12.5 K. Sent are keys and values in 16 bits and,
+// backward, their gradients in fp32 after each of two blocks.
 TEST(Ring, PyTorchMergesInFp32) {
   const PiecePair ring = layer("fsdp@2024-compile", ContextKind::ring, 2);
   const PiecePair gathered = layer("fsdp@2024-compile", ContextKind::all_gather, 2);

@@ -1,4 +1,4 @@
-// How rows reach their experts where all tokens are gathered, and how Megatron-Core 0.6 ordered them.
+// How tokens' rows reach their experts when all tokens are gathered, and how Megatron-Core 0.6 ordered them.
 #include "workloads/layer/row_moves.hpp"
 
 #include <gmock/gmock.h>
@@ -15,9 +15,11 @@ using namespace testing;
 using namespace ::testing;
 using program::CollectiveKind;
 
-// An H100 moves 0.8 of 3.35 TB/s, and by an index a number 619 GB/s (pytorch issue 151612).
+// An H100's fused kernels move 0.8 x 3.35 TB/s; picking numbers by an index runs at 619 GB/s (pytorch issue
+// 151612).
 constexpr double kBandwidth = 0.8 * 3.35e12, kIndexed = 619e9, kKernel = 2e-6;
-// small_moe(1, 4): 512 tokens of each of four ranks visit 2 of 8 experts, 1024 rows of 1024 numbers a rank.
+// small_moe(1, 4): 512 tokens of each of four ranks visit 2 of 8 experts: 1024 rows of 1024 numbers on each
+// rank.
 constexpr double kTokens = 512, kAll = 4 * kTokens, kRows = 1024, kRowBytes = 1024 * 2;
 constexpr char kEarly[] = "megatron@2024-core0.6";
 
@@ -46,8 +48,8 @@ double indexed(double rows, double kernels) {
   return 2 * rows * kRowBytes / kIndexed + kernels * kKernel;  // read and written
 }
 
-// All tokens are read and the rows written, and the other way, each once in either pass. A byte and four of
-// each of 8 experts say where a token goes.
+// One kernel each, in both passes: all gathered tokens are read and the rows written, or the reverse. Where a
+// token goes is gathered as a byte and an fp32 probability for each of 8 experts.
 TEST(RowMoves, AllGatherPicksFromTheTokensOfAllRanks) {
   const RowMoves moves = moves_of("megatron", TokenDispatcher::allgather);
   EXPECT_EQ(moves.permuted.kernels, 0);
@@ -58,12 +60,13 @@ TEST(RowMoves, AllGatherPicksFromTheTokensOfAllRanks) {
     EXPECT_NEAR(cost.seconds, plain(kAll + kRows, 1), 1e-12);
 }
 
-// Forward gather, gather; zeros and their copy (3 passes of all rows), scatter, product (2), zeros of all
-// tokens and their copy (3), scatter_add. Backward gather; the product's gradients (2, 3 and a sum of 1);
-// gather; zeros and scatter_add of rows, and of all tokens.
+// Core 0.6. Forward: two gathers by index. Summing: zeros and their copy (3 passes of all rows), scatter by
+// index, product with probabilities (2), zeros of all tokens and their copy (3), scatter_add by index.
+// Backward: gather by index, the product's gradients (2, 3 and a sum of 1), gather by index; then zeros and
+// scatter_add of the rows, and of all tokens.
 TEST(RowMoves, Core06MovesNumberByNumber) {
   const RowMoves moves = moves_of(kEarly, TokenDispatcher::allgather);
-  const double choices = (8 + 2) * 2 * kAll;  // of two experts
+  const double choices = (8 + 2) * 2 * kAll;  // two experts: 64-bit number and probability
   EXPECT_EQ(moves.choices, choices);
   EXPECT_NEAR(moves.map.seconds, 4 * choices / kBandwidth + 12 * kKernel, 1e-12);
   EXPECT_NEAR(moves.picked.seconds, indexed(kRows, 1) + 4 * choices / kBandwidth + 8 * kKernel, 1e-12);
@@ -73,16 +76,17 @@ TEST(RowMoves, Core06MovesNumberByNumber) {
   EXPECT_NEAR(moves.sorted_backward.seconds, indexed(2 * kRows, 2) + plain(kRows + kAll, 2), 1e-12);
 }
 
-// Its all-to-all permutes 1024 rows by index_select, and sorts as many.
+// Its all-to-all dispatcher permutes 1024 rows by index_select and sorts them the same way.
 TEST(RowMoves, Core06PermutesByIndexToo) {
   const RowMoves moves = moves_of(kEarly, TokenDispatcher::alltoall);
   EXPECT_NEAR(moves.permuted.seconds, indexed(kRows, 1), 1e-12);
   EXPECT_NEAR(moves.sorted.seconds, indexed(kRows, 1), 1e-12);
-  EXPECT_EQ(moves.sorted.memory_seconds, 0);  // indices, not memory, take the time
+  EXPECT_EQ(moves.sorted.memory_seconds, 0);  // limited by indexing, not by memory bandwidth
 }
 
-// Of 8 ranks, 4 share the experts: tokens and choices of all four are gathered and their sums scattered;
-// backward the gradients of both. With two tensor ranks the rows come from both groups in turn.
+// 4 of 8 ranks share the experts. Forward tokens and choices of all four are gathered and the answers' sums
+// scattered; backward the same for their gradients, without choices: 5 collectives. With two parts per expert
+// tokens are gathered over both groups in turn.
 TEST(RowMoves, AllRanksSendAllTokens) {
   const auto program = training_step(mixture("megatron", TokenDispatcher::allgather), h100(), 8);
   const auto ops = collectives(program, program::Dimension::expert);
@@ -96,11 +100,11 @@ TEST(RowMoves, AllRanksSendAllTokens) {
   WorkloadSpec divided = small_moe(2, 2, 2);
   divided.plan.token_dispatcher = TokenDispatcher::allgather;
   const auto both = training_step(divided, h100(), 8);
-  // 256 tokens of a rank, 512 of two, 1024 of all four.
+  // A rank has 256 tokens, 512 with the other part's, 1024 with the other expert rank's.
   EXPECT_EQ(collectives(both, program::Dimension::expert)[0].bytes.value(), 1024 * kRowBytes);
 }
 
-// The host reads which tokens come, as it reads counts before an all-to-all; 0.6 reads twice.
+// The host reads which tokens come before it picks their rows; with 0.6 it reads twice.
 TEST(RowMoves, HostWaitsBeforeItPicksRows) {
   const auto waits = [](const char* framework) {
     const auto program = training_step(mixture(framework, TokenDispatcher::allgather), h100(), 8);
@@ -113,9 +117,9 @@ TEST(RowMoves, HostWaitsBeforeItPicksRows) {
   EXPECT_EQ(waits(kEarly), 2 * 4 * 2);
 }
 
-// Beside a later release's: silu apart (2 more passes of 1024 x 2048 numbers forward in a kernel, 8 backward
-// in three), and gradients of 3 x 2048 x 1024 weights of 2 experts, fresh and added to fp32 ones (2 + 4 + 4
-// bytes) in two kernels. Products that leave 2 bytes instead of adding to 4 are not slower.
+// Core 0.6 against a later release. silu is separate: 2 more passes of 1024 x 2048 numbers in one kernel
+// forward, 8 in three backward. Gradients of 2 experts' 3 x 2048 x 1024 weights are written in 16 bits and
+// then added to fp32 ones, 2 + 4 + 4 bytes, in two kernels. Rows are sorted by index.
 TEST(RowMoves, Core06AddsGradientsApart) {
   const auto seconds_of = [](const char* framework) {
     WorkloadSpec workload = mixture(framework, TokenDispatcher::alltoall);
@@ -134,7 +138,7 @@ TEST(RowMoves, Core06AddsGradientsApart) {
   EXPECT_NEAR(seconds_of(kEarly) - seconds_of("megatron@2024"), sorts + activation + gradients, 1e-9);
 }
 
-// Kept beside: of each row what the probabilities multiply, and silu's answer.
+// Core 0.6 also keeps, for each row, what the probabilities multiply (1024) and silu's result (2048).
 TEST(RowMoves, Core06KeepsRowsForTheirProbabilities) {
   const auto kept = [](const char* framework) {
     const WorkloadSpec workload = mixture(framework, TokenDispatcher::allgather);

@@ -1,5 +1,5 @@
-// Every order is executed event by event (equal stages, free transfers) and must give the closed form of
-// schedule.hpp in integer time, and no stage may wait forever.
+// Every order is executed event by event, with equal stages and free transfers: it must give the closed form
+// of schedule.hpp in integer time, and no stage may wait forever.
 #include "workloads/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Execution {
   bool complete = true;
 };
 
-// Which part of the model (stage of the model) a chunk is.
+// The part of the model (global stage) that a chunk of a stage is.
 int part_of(Schedule schedule, int stage, int chunk, int stages) {
   if (schedule == Schedule::zb_v) return chunk == 0 ? stage : 2 * stages - 1 - stage;
   if (schedule == Schedule::dualpipe) return chunk == 0 ? stage : stages - 1 - stage;
@@ -97,7 +97,7 @@ long bubble(const Execution& run, std::size_t stage) {
   return run.makespan - run.busy[stage];
 }
 
-const Times kUneven{7, 11, 5};  // F < I, W < F: no coincidences
+const Times kUneven{7, 11, 5};  // F < I, W < F: no equality by chance
 
 TEST(Schedule, GPipeAnd1F1BIdleForPMinus1MicroBatches) {
   for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b})
@@ -122,14 +122,14 @@ TEST(Schedule, InterleavingDividesTheBubbleByTheChunks) {
       for (const int m : {p, 2 * p, 6 * p}) {
         const Execution run = execute(Schedule::interleaved, p, m, v, kUneven);
         ASSERT_TRUE(run.complete) << p << ' ' << v << ' ' << m;
-        // In chunk times: (p-1) of them, where a whole stage has v.
+        // (p - 1) (F + B) in chunk times; a whole stage takes v of them.
         for (std::size_t r = 0; r < run.busy.size(); ++r) EXPECT_EQ(bubble(run, r), (p - 1) * (7 + 11 + 5));
         EXPECT_EQ(run.held[0], std::min(m * v, v * p + p - 1));
       }
 }
 
 TEST(Schedule, InterleavingHolds11AndAHalfStagesOf8WithTwoChunks) {
-  // p (1 + (p-1)/(p v)): p=8: v=2 11.5, v=4 9.75; in chunks, v times that.
+  // p (1 + (p-1)/(p v)) stages: for p = 8 11.5 with v = 2 and 9.75 with v = 4; in chunks v times as many.
   EXPECT_EQ(execute(Schedule::interleaved, 8, 32, 2, kUneven).held[0], 23);
   EXPECT_EQ(execute(Schedule::interleaved, 8, 32, 4, kUneven).held[0], 39);
 }
@@ -166,7 +166,7 @@ TEST(Schedule, ZeroBubbleVIdlesForHalfAForwardAStage) {
     for (const int m : {2 * p, 3 * p, 6 * p}) {
       const Execution run = execute(Schedule::zb_v, p, m, 2, {10, 10, 10});
       ASSERT_TRUE(run.complete);
-      // F of a stage is two chunks: (p-1) F / 2 = (p-1) chunk times.
+      // F of a stage is two chunks of 10: (p - 1) F / 2 = (p - 1) 10.
       for (std::size_t r = 0; r < run.busy.size(); ++r) {
         EXPECT_EQ(bubble(run, r), (p - 1) * 10);
         EXPECT_LE(run.held[r], 2 * p);

@@ -1,5 +1,5 @@
-// Recompute of PyTorch frameworks: torchtitan's "op", every second product and what is between; and where
-// that of whole layers ends.
+// Selective recompute of PyTorch frameworks, torchtitan's "op": every second product runs again, and what
+// lies between; and where full recompute ends.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -11,7 +11,7 @@
 namespace topsim::workloads::selective_operators_test {
 using namespace testing;
 
-// Llama-3 8B: h 4096, 32 heads and 8 of keys and values of 128, FFN 14336; 8192 tokens.
+// Llama-3 8B: h 4096, 32 query heads and 8 key-value heads of 128, FFN 14336; 8192 tokens.
 constexpr double kTokens = 8192;
 WorkloadSpec llama3_8b(const char* framework) {
   WorkloadSpec workload;
@@ -27,18 +27,18 @@ double kept(const WorkloadSpec& workload, RecomputeKind kind) {
   return layer_activation_bytes(workload.model, resolve(workload, 8), kind);
 }
 
-// Input 4096, wq 4096, wv 1024, attention 4096, w1 14336, w2 4096: 31744 numbers a token in 2 bytes; compiled
-// all but w2's, which no gradient reads. wk, wo, w3, norms and activation run again.
+// Kept per token: input 4096, wq 4096, wv 1024, attention 4096, w1 14336, w2 4096, together 31744 numbers of
+// 2 bytes; compiled without w2's, which no gradient reads, 27648. wk, wo, w3, norms and activation run again.
 TEST(SelectiveOperators, KeepEverySecondProduct) {
   for (const char* framework : {"fsdp", "ddp"})
     EXPECT_DOUBLE_EQ(kept(llama3_8b(framework), RecomputeKind::selective), 2 * kTokens * 31744) << framework;
   EXPECT_DOUBLE_EQ(kept(llama3_8b("fsdp@2024-compile"), RecomputeKind::selective), 2 * kTokens * 27648);
-  // Megatron's does the attention core again, of which flash attention keeps no scores.
+  // Megatron's selective recompute repeats the attention core, and flash attention keeps no scores anyway.
   const WorkloadSpec megatron = llama3_8b("megatron");
   EXPECT_DOUBLE_EQ(kept(megatron, RecomputeKind::selective), kept(megatron, RecomputeKind::none));
 }
 
-// torchao calls torch.mm with tensors of 8 bits: what it answers, in 16, is kept as any product.
+// torchao's 8-bit products are calls of torch.mm too, so their 16-bit results are kept like others.
 TEST(SelectiveOperators, KeepEightBitProductsToo) {
   WorkloadSpec workload = llama3_8b("fsdp@2024-compile");
   const double wide = kept(workload, RecomputeKind::selective);
@@ -46,8 +46,9 @@ TEST(SelectiveOperators, KeepEightBitProductsToo) {
   EXPECT_DOUBLE_EQ(kept(workload, RecomputeKind::selective), wide);
 }
 
-// Four tensor ranks: a fourth of the heads' and the FFN's numbers, w2's partial sums whole, and a fourth of
-// the rows of the input and of two reduce-scatters.
+// Four tensor ranks keep a quarter of the heads' and the FFN's columns; w2's partial sums whole (eager only);
+// a quarter of the rows of the input and of the results of two reduce-scatters, compiled of one, since 2025
+// of none.
 TEST(SelectiveOperators, KeepReduceScattersOfTensorRanks) {
   WorkloadSpec workload = llama3_8b("fsdp");
   workload.plan.tp = 4;
@@ -61,9 +62,9 @@ TEST(SelectiveOperators, KeepReduceScattersOfTensorRanks) {
                    2 * kTokens * (4096 / 4.0 + (4096 + 1024 + 4096 + 14336) / 4.0));
 }
 
-// wk, wo and w3 are 4096 x (1024 + 4096 + 14336) weights: 2 FLOPs each a token, at half of 989.4 TFLOP/s
-// where products are said to reach that. What passes memory beside them is less than as much again; the
-// attention core, which grows with the sequence, is not among them.
+// Recomputed are wk, wo and w3, 4096 x (1024 + 4096 + 14336) weights, 2 FLOPs per token each, at an
+// efficiency of half of 989.4 TFLOP/s. Memory-bound kernels beside them take less than as long again. The
+// attention core is not recomputed, so the time grows with the sequence, not with its square.
 TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
   WorkloadSpec workload = llama3_8b("fsdp@2024-compile");
   const topology::Accelerator accelerator = h100();
@@ -84,13 +85,13 @@ TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
   const double products = 2 * kTokens * 4096 * (1024 + 4096 + 14336.0) / (0.5 * 989.4e12);
   EXPECT_GT(added(8192), products);
   EXPECT_LT(added(8192), 2 * products);
-  EXPECT_NEAR(added(65536) / added(8192), 8, 0.1);  // of which attention would be 64
+  EXPECT_NEAR(added(65536) / added(8192), 8, 0.1);  // attention would grow 64-fold
 }
 
 struct Added {
   double backward, forward;
 };
-// By recompute of a kind, where products run at a hundredth of 989.4 TFLOP/s and little else counts.
+// What recompute of a kind adds, with matmuls at a hundredth of 989.4 TFLOP/s so that little else counts.
 Added added(const char* framework, int tp, RecomputeKind kind) {
   static const topology::Accelerator accelerator = h100();
   ComputeSettings settings;
@@ -110,11 +111,11 @@ Added added(const char* framework, int tp, RecomputeKind kind) {
   const PiecePair none = layer(RecomputeKind::none);
   return {sum(layer(kind).backward) - sum(none.backward), sum(none.forward)};
 }
-constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989.4e12);  // seconds of a forward product
+constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989.4e12);  // seconds of a forward product, per weight
 
-// Four tensor ranks. Compiled, wo is read by its reduce-scatter alone, whose result is kept: 1024 + 14336
-// columns of 4096 run again. Operator by operator, wo is one that runs again: 4096 more; since
-// 2025 compiled too, as its scatter's result is not kept.
+// Four tensor ranks. Compiled, only its reduce-scatter reads wo's result, and that one's result is kept: wk
+// and w3 run again, 4096 x (1024 + 14336). Eager, and since 2025 compiled, wo runs again too, 4096 columns
+// more.
 TEST(SelectiveOperators, WhatIsScatteredAndKeptIsNotMultipliedAgain) {
   const double compiled = kOfAWeight * 4096 * (1024 + 14336) / 4, eager = compiled * 19456 / 15360;
   EXPECT_NEAR(added("fsdp@2024-compile", 4, RecomputeKind::selective).backward, compiled, 0.02 * compiled);
@@ -122,8 +123,9 @@ TEST(SelectiveOperators, WhatIsScatteredAndKeptIsNotMultipliedAgain) {
   EXPECT_NEAR(added("fsdp@2025-compile", 4, RecomputeKind::selective).backward, eager, 0.02 * eager);
 }
 
-// w2, 4096 x 14336, and the sum behind it (3 x 4096 numbers a token in 2 bytes, at 0.8 of 3.35 TB/s) are in
-// no backward pass of a compiled layer, nor in a checkpoint without reentry. Others run all of it again.
+// Full recompute of a compiled layer, and of a checkpoint without reentry, leaves out w2, 4096 x 14336, and
+// the sum after it, 3 x 4096 numbers of 2 bytes per token at 0.8 of 3.35 TB/s: no gradient reads them. Others
+// run the whole layer again.
 TEST(Checkpoints, EndBeforeTheLastProduct) {
   const double last = kOfAWeight * 4096 * 14336 + kTokens * 3 * 4096 * 2 / (0.8 * 3.35e12);
   const Added compiled = added("fsdp@2024-compile", 1, RecomputeKind::full);

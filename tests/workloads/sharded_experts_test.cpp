@@ -1,4 +1,5 @@
-// Experts on ranks of their own under FSDP: units within their layers (torchtitan's apply_fsdp).
+// FSDP of experts that are on ranks of their own: their weights are units within their layers (torchtitan's
+// apply_fsdp).
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -18,7 +19,7 @@ using program::OpKind;
 using program::Phase;
 using ::testing::ElementsAre;
 
-// 4 layers of 8 experts, one micro-batch of a rank; 8 ranks of which `ep` hold a set of experts.
+// 4 layers of 8 experts, one micro-batch; of 8 ranks `ep` together hold a set of experts.
 WorkloadSpec workload(int ep, std::optional<int> hsdp = {}) {
   WorkloadSpec result = small_moe(1, ep, 1);
   result.framework = "fsdp";
@@ -27,7 +28,7 @@ WorkloadSpec workload(int ep, std::optional<int> hsdp = {}) {
   return result;
 }
 struct Parameters {
-  double dense, routed, ends;  // of a layer, all ranks together; of the root
+  double dense, routed, ends;  // of a layer, on all ranks; of the root
 };
 Parameters parameters() {
   const ModelSpec model = complete(workload(4).model);
@@ -42,8 +43,8 @@ double sent(const program::Program& program, Dimension dimension, CollectiveKind
   return bytes;
 }
 
-// Of 8 ranks 4 hold a set of experts: 2 share the shards of each. 16-bit gathers of a quarter of the experts
-// forward in 4 layers and backward in the 3 that were resharded; gradients in fp32, once.
+// 4 of 8 ranks hold a set of experts, so 2 ranks share the shards of each quarter. They gather it in 16 bits,
+// in 4 layers forward and 3 backward (the last stays), and reduce its gradients in fp32 once.
 TEST(ShardedExperts, AreGatheredAndReducedOverTheRanksThatHoldThem) {
   const auto program = training_step(workload(4), h100(), 8);
   program::validate(program);
@@ -56,14 +57,14 @@ TEST(ShardedExperts, AreGatheredAndReducedOverTheRanksThatHoldThem) {
               ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
 }
 
-// Rows alone are exchanged, forward and backward, there and back: their weights stay (torchtitan, as
+// All-to-alls carry rows only, forward and backward, there and back; probabilities stay (torchtitan, as with
 // score_before_experts). 512 tokens x 2 experts x 1024 x 2 B = 2 MiB.
 TEST(ShardedExperts, RowsAreExchangedWithoutTheirProbabilities) {
   const auto program = training_step(workload(4), h100(), 8);
   EXPECT_DOUBLE_EQ(sent(program, Dimension::expert, CollectiveKind::all_to_all), 4 * 4 * (2 << 20));
 }
 
-// All ranks hold other experts: nothing of theirs is gathered or reduced, all of it is theirs to update.
+// With ep = 8 every rank holds other experts: nothing of theirs is gathered or reduced.
 TEST(ShardedExperts, ThatNobodyElseHoldsAreNeitherGatheredNorReduced) {
   const auto program = training_step(workload(8), h100(), 8);
   program::validate(program);
@@ -71,7 +72,8 @@ TEST(ShardedExperts, ThatNobodyElseHoldsAreNeitherGatheredNorReduced) {
   EXPECT_FALSE(collectives(program, Dimension::data).empty());
 }
 
-// A layer's experts are reduced before the rest of it, whose gradients come later, and gathered behind it.
+// A layer's experts are gathered after the rest of the layer; backward they are reduced before it, as their
+// gradients are complete earlier.
 TEST(ShardedExperts, ComeBeforeTheirLayerBackwardAndBehindItForward) {
   const auto program = training_step(workload(4), h100(), 8);
   std::vector<Dimension> gathers, reductions;
@@ -88,8 +90,8 @@ TEST(ShardedExperts, ComeBeforeTheirLayerBackwardAndBehindItForward) {
   EXPECT_THAT(reductions, ElementsAre(e, d, e, d, e, d, e, d, d));
 }
 
-// The next layer's gathers are launched before this one computes (set_modules_to_forward_prefetch): 50 us
-// each beside layers of longer, all but those of the root and the first layer hide.
+// The next layer's gathers are launched before this one computes (set_modules_to_forward_prefetch). With 50
+// us each, shorter than a layer, only those of the root and of the first layer are exposed.
 TEST(ShardedExperts, GathersArePrefetched) {
   WorkloadSpec wide = workload(4);
   wide.plan.micro_batch = 16;
@@ -99,8 +101,8 @@ TEST(ShardedExperts, GathersArePrefetched) {
   EXPECT_LT(grown, 5 * 50e-6);
 }
 
-// Hybrid: shard groups of 4 of 8 ranks, each a whole set of experts on 2 x 2 ranks; shards of half the size
-// are summed over the 2 groups.
+// Hybrid sharding in groups of 4 of 8 ranks: each group holds all experts, divided over 2 ranks and sharded
+// over 2. Shards of half of a rank's experts are then summed over both groups.
 TEST(ShardedExperts, HybridShardingSumsTheirShardsOverReplicas) {
   const auto program = training_step(workload(2, 4), h100(), 8);
   program::validate(program);
@@ -113,13 +115,13 @@ TEST(ShardedExperts, HybridShardingSumsTheirShardsOverReplicas) {
                           ElementsAre(0, 4), ElementsAre(2, 6), ElementsAre(1, 5), ElementsAre(3, 7)));
 }
 
-// 16 bytes a parameter (fp32 weight, gradient and moments) in 8 shards, of experts' quarters in 2: as many
-// bytes. Gathered in 16 bits: the root and a layer with its experts, and buffers of two gathers, of layers or
-// of the root and the first, with an eighth of the larger before it. Gradients on their way are in the place
-// of the logits.
+// fp32 weights, gradients and two moments, 16 bytes per parameter: dense ones in 8 shards, a rank's quarter
+// of the experts in 2. Gathered in 2 bytes: the root and a layer with its experts; the buffers of two gathers
+// (two layers, or root and first layer); and an eighth of the larger of root and layer, cast for sending.
+// Gradients on their way are in the memory of the logits.
 TEST(ShardedExperts, MemoryIsShardsTwoLayersAndTwoGathers) {
   WorkloadSpec wide = workload(4);
-  wide.plan.micro_batch = 4;  // activations and logits that gradients find room in
+  wide.plan.micro_batch = 4;  // activations and logits large enough for gradients in their place
   const MemoryParts parts = memory_use(wide, h100(), 8).peak();
   const auto [dense, routed, ends] = parameters();
   const double layer = dense + routed / 4;

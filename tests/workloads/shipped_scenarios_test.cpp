@@ -29,8 +29,9 @@ TEST_P(ShippedScenario, IsAValidProgramThatFits) {
 
   const auto program = training_step(what, cluster, catalogue);
   program::validate(program);
-  // With a network that takes no time the step is kernels and launches: below the peak, above a tenth of it;
-  // a decode step reads all weights for a few rows, 64 of the 295 that would make an H100 compute.
+  // Without a network the step is kernels and launches. Its utilisation is below the peak and above a tenth
+  // of it. A decode step may be lower: it reads all weights for 64 rows, where an H100 needs 295 to be
+  // limited by compute.
   const auto result = testing::free_network().run(program);
   const double utilisation = program.facts.model_flops.value() / seconds(result.step) / accelerators /
                              program.facts.peak_per_accelerator.value();

@@ -1,5 +1,5 @@
-// torch.nn.DataParallel: what its one process sends from device to device, what waits for device 0, what it
-// holds.
+// torch.nn.DataParallel: what its one process sends between devices, what waits for device 0, what each
+// device holds.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -16,10 +16,10 @@ using program::CollectiveKind;
 using program::OpKind;
 using program::Phase;
 
-// 4 layers of 12 h^2 + 13 h = 12,596,224, embedding of 51200 words and 2048 positions, head tied to it,
-// final norm.
+// 4 layers of 12 h^2 + 13 h = 12,596,224; embedding of 51200 words and 2048 positions, to which the head is
+// tied; final norm.
 constexpr double kParameters = 4 * 12'596'224.0 + (51200.0 + 2048) * 1024 + 2 * 1024;
-constexpr double kLogits = 2048.0 * 51200;  // of a replica
+constexpr double kLogits = 2048.0 * 51200;  // of one replica
 
 WorkloadSpec small(int accumulation = 1) {
   WorkloadSpec workload;
@@ -43,7 +43,8 @@ Duration launches(const program::RankProgram& device, Phase phase) {
   return sum;
 }
 
-// fp32 parameters to everybody before each forward pass, fp32 gradients back after each backward pass.
+// For each micro-batch all fp32 parameters are broadcast before the forward pass, and all fp32 gradients
+// reduced after the backward pass.
 TEST(DataParallel, BroadcastsAllParametersAndReducesAllGradientsEveryMicroBatch) {
   for (const int accumulation : {1, 2}) {
     const auto program = training_step(small(accumulation), a100(), 8);
@@ -58,9 +59,8 @@ TEST(DataParallel, BroadcastsAllParametersAndReducesAllGradientsEveryMicroBatch)
   }
 }
 
-// Buckets close at 10 MiB: the embedding (208 MiB), then for each layer qkv 12 MiB, proj with fc1 (20 MiB)
-// and fc2 (16 MiB); norms go with their neighbours, what is left after the last layer, the final norm, is a
-// bucket of its own.
+// Buckets close at 10 MiB: the embedding (208 MiB), then for each layer qkv (12 MiB), proj with fc1 (20 MiB)
+// and fc2 (16 MiB). Norms go with their neighbours. The final norm, left over, is a bucket of its own.
 TEST(DataParallel, BucketsHoldTenMebibytes) {
   const auto program = training_step(small(), a100(), 8);
   std::vector<std::int64_t> sent;
@@ -74,7 +74,7 @@ TEST(DataParallel, BucketsHoldTenMebibytes) {
   for (const std::int64_t each : sent) EXPECT_GE(each, 10 << 20);
 }
 
-// Outputs in 16 bits to device 0, their gradients back, and 8 bytes a token of inputs.
+// Outputs go to device 0 in 16 bits and their gradients back; inputs go out, 8 bytes per token.
 TEST(DataParallel, WholeOutputsTravelToDevice0) {
   const auto program = training_step(small(), a100(), 8);
   EXPECT_DOUBLE_EQ(bytes(program.classes[0], OpKind::recv), 7 * 2 * kLogits);
@@ -83,7 +83,7 @@ TEST(DataParallel, WholeOutputsTravelToDevice0) {
   EXPECT_DOUBLE_EQ(bytes(program.classes[5], OpKind::recv), 2 * kLogits + 8 * 2048);
 }
 
-// All replicas wait while device 0 computes the loss of the whole batch: no backward pass begins before.
+// Device 0 computes the loss of the whole batch; no replica's backward pass begins before.
 TEST(DataParallel, ReplicasWaitForTheLossOnDevice0) {
   const auto program = training_step(small(), a100(), 4);
   const auto result = free_network().run(program);
@@ -99,13 +99,13 @@ TEST(DataParallel, ReplicasWaitForTheLossOnDevice0) {
         EXPECT_GE(result.ended[d][i] - ops[i].duration, loss);
         break;
       }
-    EXPECT_LT(result.busy[d], result.busy[0]);  // loss and optimiser are device 0's alone
+    EXPECT_LT(result.busy[d], result.busy[0]);  // only device 0 has loss and optimiser
   }
 }
 
-// One interpreter: kernels of the forward passes of 8 replicas are launched in turn, eight times as far
-// apart; those of the backward passes, by autograd's own threads, are not. Replica 4 has neither loss nor
-// optimiser, so two replicas are the measure.
+// One Python interpreter launches the forward kernels of 8 replicas in turn, 8 times as slowly. Backward
+// passes have autograd's own threads and are not slowed. Measured on device 1, which has neither loss nor
+// optimiser, against a job of 2 replicas.
 TEST(DataParallel, TheInterpreterLaunchesForwardPassesInTurn) {
   const auto two = training_step(small(), a100(), 2), eight = training_step(small(), a100(), 8);
   EXPECT_EQ(launches(eight.classes[1], Phase::forward).count(),
@@ -114,7 +114,8 @@ TEST(DataParallel, TheInterpreterLaunchesForwardPassesInTurn) {
             launches(two.classes[1], Phase::backward).count());
 }
 
-// 22 bytes a parameter on device 0, 10 elsewhere; outputs of the whole batch in 16 and 32 bits on device 0.
+// Device 0 holds 22 bytes per parameter and the outputs of the whole batch in 16 and 32 bits; other devices
+// hold 10 bytes.
 TEST(DataParallel, Device0HoldsGradientsTwiceTheOptimiserAndAllOutputs) {
   const MemoryUse use = memory_use(small(), a100(), 8);
   ASSERT_EQ(use.stages.size(), 2u);

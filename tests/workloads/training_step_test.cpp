@@ -41,9 +41,8 @@ TEST(TrainingStep, FlopsOfTheOpsAreThoseOfTheModel) {
   }
 }
 
-// Stage times without transfer: the step is that of the schedule, to the picosecond. f, i, w: how often a
-// stage's forward, input gradient and weight gradient count in the bubble, p-1 times and divided by the
-// chunks.
+// With given stage times and free transfers the step is m (F + I + W) plus the schedule's bubble, to the
+// picosecond. f, i, w: how often F, I and W count in the bubble, (p - 1) (f F + i I + w W) / v.
 TEST(TrainingStep, EveryScheduleIdlesForItsClosedForm) {
   using namespace topsim::literals;
   const int p = 8, m = 32;
@@ -71,9 +70,10 @@ TEST(TrainingStep, EveryScheduleIdlesForItsClosedForm) {
     }
 }
 
-// What a plan computes again neither changes times that are replayed nor the memory of 2 p micro-batches that
-// the order keeps to: with I = F and W < F no stage waits inside its work (Qi et al., table 2), and the step
-// is its own work and the way of the first micro-batch down to the last stage, or of the last one up.
+// ZB-2p keeps to the memory of 2 p micro-batches, whatever is recomputed, and given times are replayed as
+// they are. With I = F and W < F no stage waits inside its work (Qi et al., table 2): the step is m (F + I +
+// W), the way of the first micro-batch to the last stage (or of the last one back), and at most a weight
+// gradient.
 TEST(TrainingStep, ZeroBubble2PReplaysTheSameOrderWhateverIsComputedAgain) {
   using namespace topsim::literals;
   const int p = 8, m = 24;
@@ -105,8 +105,8 @@ TEST(TrainingStep, ZeroBubbleVIdlesForHalfAForwardAStage) {
   EXPECT_EQ(free_network().run(program).step, 32 * 18_us + 7 * 3_us);
 }
 
-// Two directions: (p/2 - 1)(F&B + B - 3 W) with F&B = F + B = 3 t and F = I = W = t; every rank computes all
-// m micro-batches, half of them of each of its two stages.
+// DualPipe's bubble: (p/2 - 1)(F&B + B - 3 W). Times of a stage F = I = W = 6 us, so F&B = F + B = 18 us, B =
+// 12, W = 6. Every rank computes all m micro-batches, half of them in each of its two stages.
 TEST(TrainingStep, DualPipeIdlesForItsClosedForm) {
   using namespace topsim::literals;
   for (const auto& [p, m] : {std::pair{4, 8}, {8, 16}, {8, 32}}) {
@@ -123,8 +123,8 @@ TEST(TrainingStep, DualPipeIdlesForItsClosedForm) {
   }
 }
 
-// The table's gradient comes with the gradients of inputs, and is sent all the same: 4 bytes of every
-// parameter.
+// All gradients are sent, 4 bytes per parameter; the embedding table's too, which is ready with the input
+// gradients already.
 TEST(TrainingStep, EveryScheduleReducesTheGradientsOfAllParameters) {
   for (const Schedule schedule :
        {Schedule::one_f_one_b, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v, Schedule::dualpipe}) {
@@ -143,13 +143,13 @@ TEST(TrainingStep, EveryScheduleReducesTheGradientsOfAllParameters) {
     const ModelSpec model = complete(workload.model);
     const double all =
         16 * layer_parameters(model).total() + embedding_parameters(model) + head_parameters(model);
-    // DualPipe holds every stage on two ranks.
+    // DualPipe holds every stage on two ranks and reduces both.
     EXPECT_NEAR(bytes / (4 * all), schedule == Schedule::dualpipe ? 2 : 1, 1e-3)
         << static_cast<int>(schedule);
   }
 }
 
-// Transfers of 1 us are exposed once on the way down and once on the way up of every stage but the last.
+// One micro-batch crosses three boundaries down and three up; every transfer of 1 us is exposed.
 TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   using namespace topsim::literals;
   WorkloadSpec workload = llama3_70b_on_64();
@@ -159,9 +159,10 @@ TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   EXPECT_EQ(free_network().run(program).step, 4 * 21_us + 2 * 3 * 1_us);
 }
 
-// Ring: c-1 messages of b (s/c) 2 k_v d / t elements forward, twice that backward, in every layer. Ulysses:
-// each of four ranks needs keys and values for its two heads, so that the one key-value head is sent four
-// times (DeepSpeed; Transformer Engine divides key-value heads).
+// Of each layer, with b (s/c) 2 k_v d / t elements of keys and values per rank. Ring: c - 1 messages of them
+// forward, twice that backward. All-gather: all c parts, three times. Ulysses: all-to-alls of queries,
+// answers, keys and values; each of four ranks needs keys and values for its two heads, so the one key-value
+// head is sent four times (DeepSpeed; Transformer Engine divides key-value heads).
 TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   for (const auto kind : {ContextKind::ring, ContextKind::all_gather, ContextKind::ulysses}) {
     WorkloadSpec workload = llama3_70b_on_64();
@@ -188,8 +189,8 @@ TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   }
 }
 
-// One micro-batch crosses three boundaries forward and three backward, one after the other, also where a
-// stage has no layers and only passes on what it gets.
+// One micro-batch crosses three boundaries forward and three backward, one after the other, also through a
+// stage without layers.
 TEST(TrainingStep, AStageWithoutLayersPassesOnWhatItReceives) {
   WorkloadSpec workload;
   workload.model = gpt(4, 1024, 16);
@@ -208,7 +209,8 @@ TEST(TrainingStep, AStageWithoutLayersPassesOnWhatItReceives) {
   }
 }
 
-// Cost follows the stages and not the replicas: 131,072 ranks take the ops of 16,384.
+// The number of ops follows from the stages, not from the replicas: a job of 131,072 ranks has as many as one
+// of 16,384.
 TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.model = llama3_405b();
@@ -222,7 +224,8 @@ TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
     for (const auto& stage : program.classes) EXPECT_LT(stage.ops.size(), 4000u);
   }
 }
-// ZB-1p and ZB-2p: a stage that waited for the others before its update would idle for their warm-up.
+// With ZB-1p and ZB-2p stages update without waiting for the norm over all stages, since waiting would cost
+// the bubble that they save: the norm is over the 2 tensor ranks alone.
 TEST(TrainingStep, OnlyZeroBubbleMadeForAPlanUpdatesWithoutANormOverStages) {
   for (const Schedule schedule : {Schedule::zb_1p, Schedule::zb_2p, Schedule::zb_h1}) {
     WorkloadSpec workload = llama3_70b_on_64();
@@ -239,8 +242,8 @@ TEST(TrainingStep, OnlyZeroBubbleMadeForAPlanUpdatesWithoutANormOverStages) {
   }
 }
 
-// One micro-batch and shards: nothing is added to earlier gradients, and weights are cast before they are
-// gathered. A plan of one replica and two micro-batches would do both.
+// passes_of() times the passes of a plan in a smaller job. That must keep the plan's facts: with one
+// micro-batch nothing is added to earlier gradients, and with shards weights are cast before their gather.
 TEST(Passes, CostWhatTheyCostInThePlanThatTheyAreOf) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.framework = "fsdp";

@@ -1,4 +1,4 @@
-// What passes through the layer whose backward pass runs, and through the loss.
+// Memory of what passes through the layer whose backward pass is running, and through the loss.
 #include "workloads/memory/working_set.hpp"
 
 #include <gtest/gtest.h>
@@ -16,22 +16,23 @@ double passes(WorkloadSpec workload, std::uint32_t ranks = 8) {
   return working_set(workload.model, resolve(workload, ranks));
 }
 
-// GPT of 175 billion over 8 tensor ranks with sequence parallelism, in s b h (2 bytes a number). FC2's
-// product: gradients of the layer's and of dropout's output 2/8 each, gathered 2, and FC2's input's 8/8.
+// GPT-3 175B over 8 tensor ranks with sequence parallelism, in s b h (2 bytes per number). The fullest moment
+// is FC2's product: gradients of the layer's and of the dropout's output, 2/8 each; the latter gathered, 2;
+// the gradient of FC2's input, 8/8.
 TEST(WorkingSet, GathersTheGradientOfARowParallelProduct) {
   WorkloadSpec workload;
   workload.model = gpt(96, 12288, 96);
   workload.framework = "megatron@2022";
   workload.plan.tp = 8, workload.plan.sequence_parallel = true;
   EXPECT_DOUBLE_EQ(passes(workload), 2048.0 * 12288 * (2 / 8.0 + 2 / 8.0 + 2 + 8 / 8.0));
-  // Without it nothing is gathered, and FC1's is the fullest moment no more: 2 + 2 + 8 / 8.
+  // Without sequence parallelism nothing is divided and nothing gathered: 2 + 2 + 8/8.
   workload.plan.sequence_parallel = false;
   EXPECT_DOUBLE_EQ(passes(workload), 2048.0 * 12288 * (2 + 2 + 8 / 8.0));
 }
 
-// Stored scores, 32 heads of 2048 tokens at h 2048, no tensor ranks: twice the layer's gradient and two
-// gradients of scores, of which dropout's output makes room for one, less what the network kept: input of FC1
-// h, of FC2 and of the activation 4 h each. Numbers a token, 2 bytes each.
+// Stored scores, 32 heads, 2048 tokens, h 2048, one tensor rank. Numbers of 2 bytes per token: the layer's
+// gradient twice, 2 h; two gradients of scores, of which one takes the place of dropout's output; less what
+// the network kept and has freed: inputs of FC1 h, of FC2 and of the activation 4 h each.
 TEST(WorkingSet, IsTheScoresWhereTheyAreStored) {
   WorkloadSpec workload;
   workload.model = gpt(4, 2048, 32);
@@ -39,9 +40,10 @@ TEST(WorkingSet, IsTheScoresWhereTheyAreStored) {
   EXPECT_DOUBLE_EQ(passes(workload, 1), 2 * 2048.0 * (2 * 2048 + 32 * 2048 - 9 * 2048));
 }
 
-// Llama-3 405B over 8 tensor ranks of torchtitan, compiled, numbers a token of 2 bytes: w1's and w3's
-// gradients of 16384 and a copy of their sum in chunks, that of the layer's output and the scattered one 2048
-// each, two of 6656; w2's input and both of the activation are gone, three of 6656.
+// Llama-3 405B over 8 tensor ranks of compiled torchtitan. Numbers of 2 bytes per token: input gradients of
+// w1 and w3, 16384 each, and a copy of their sum in chunks; gradients of the layer's output and of what is
+// scattered, 2048 each; two of 6656 columns. Freed: w2's input and both inputs of the activation, three of
+// 6656.
 TEST(WorkingSet, HoldsBothAnswersOfProductsThatAreApart) {
   WorkloadSpec workload;
   workload.model = llama3_405b();
@@ -50,8 +52,9 @@ TEST(WorkingSet, HoldsBothAnswersOfProductsThatAreApart) {
   EXPECT_DOUBLE_EQ(passes(workload, 64), 2 * 8192.0 * (3 * 16384 + 2 * 2048 - 6656));
 }
 
-// Llama-3 8B on one rank: the activation's moment, the layer's gradient 4096, the product's and both halves'
-// 14336, less w2's input.
+// Llama-3 8B on one rank, while the activation's backward pass runs: the layer's gradient, 4096 numbers per
+// token; gradients of the activation's result and of both halves, 14336 each; less w2's input, which is
+// freed.
 TEST(WorkingSet, HoldsThreeGradientsOfAGatedActivation) {
   WorkloadSpec workload;
   workload.model = llama3_70b();
@@ -61,17 +64,17 @@ TEST(WorkingSet, HoldsThreeGradientsOfAGatedActivation) {
   EXPECT_DOUBLE_EQ(passes(workload), 2 * 8192.0 * (4096 + 2 * 14336));
 }
 
-// Fourteen bytes a logit are more than any layer of small models needs after them.
+// The loss holds 14 bytes per logit, more than any layer of a small model needs after it, in the same memory.
 TEST(WorkingSet, IsInThePlaceOfTheLogits) {
   EXPECT_EQ(memory_use(small("fsdp"), a100(), 8).peak().working, 0);
 }
 
-// Megatron keeps the softmax in 4 bytes, which take a layer's place; while it is computed the 16-bit logits
-// are there, and later their gradient.
+// Megatron keeps the softmax in 4 bytes per logit, which later serve a layer. While the loss runs the 16-bit
+// logits, and then their gradient, exist beside it.
 TEST(WorkingSet, IsTheSixteenBitLogitsWhileMegatronsLossRuns) {
   const MemoryParts parts = memory_use(small("megatron@2022"), a100(), 8).peak();
   EXPECT_DOUBLE_EQ(parts.working, 2 * 2048.0 * 51200);
-  // Transformer Engine's gradient overwrites them.
+  // Transformer Engine's gradient overwrites the logits.
   EXPECT_EQ(memory_use(small("megatron@2025"), a100(), 8).peak().working, 0);
 }
 
