@@ -1,4 +1,4 @@
-// The recipes are only as good as what can be built from them.
+// Every recipe of the catalogue builds, with the numbers of switches that its source prints.
 #include "topology/build.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(Recipes, EveryNodeBuilds) {
 }
 
 TEST(Recipes, EveryFabricBuildsWithTheNodesItWasPublishedWith) {
-  constexpr int kMostNodes = 20000;  // the two larger ones take seconds under the sanitizers
+  constexpr int kMostNodes = 20000;  // two are larger and take seconds under the sanitizers
   for (const std::string& id : ids_of("fabric")) {
     const FabricRecipe& fabric = shipped().fabric(id);
     if (fabric.nodes > kMostNodes) continue;
@@ -30,7 +30,7 @@ TEST(Recipes, EveryFabricBuildsWithTheNodesItWasPublishedWith) {
   }
 }
 
-// Switches of a tier, merged ones counted.
+// Switches of a tier; a merged device counts as all its switches.
 int switches(const Topology& topology, int tier) {
   int count = 0;
   for (const Device& device : topology.devices()) {
@@ -48,7 +48,8 @@ TEST(Recipes, AUnitHasTheLeavesThatItsSourcePrints) {
     spec.node.use = fabric.node;
     spec.nodes = fabric.unit_nodes > 0 ? fabric.unit_nodes : fabric.nodes;
     spec.fabric.use = id;
-    // Alone a unit needs no spines; as part of the whole it keeps its leaves.
+    // A unit by itself would be built without spines. Two tiers give it the leaves that it has within the
+    // whole.
     if (fabric.tiers.size() > 1) spec.fabric.tiers = 2;
     EXPECT_EQ(switches(build(spec, shipped()), 1), fabric.tiers.front().switches_per_unit) << id;
   }

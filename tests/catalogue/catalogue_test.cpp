@@ -36,12 +36,12 @@ void collect_strings(const Node& node, std::set<std::string>& strings) {
   for (std::size_t i = 0; i < node.size(); ++i) collect_strings(node[i], strings);
 }
 
-// Numbers that are no figures: places, shapes and years.
+// Keys of numbers that need no source: places, shapes and years.
 const std::set<std::string> kStructure = {"year",       "sockets", "numa_nodes", "ports",
                                           "rack_units", "socket",  "parent",     "accelerators",
                                           "nics",       "rail_of", "owner"};
 
-// Every number and every text with a unit stands in a figure: its parent list names a source.
+// Every number must stand in a figure, a list that names a source.
 void expect_sourced(const Node& node, const Node& sources, const std::string& key, bool inside_figure) {
   const std::string name = node.key().empty() ? key : node.key();
   const bool is_figure =
@@ -193,7 +193,7 @@ TEST_F(BrokenCatalogue, UnknownKeysAreRefusedAtTheirPlaceWithTheClosestOne) {
   expect(2, 4, 68, "links.wire.line_rate.whi", "unknown key \"whi\"", "did you mean \"why\"?");
 }
 
-// The chip has no fitted constants, which makes it nobody's relative.
+// A relative needs fitted GEMM constants, and the chip of this file has none.
 TEST_F(BrokenCatalogue, ARelativeMustBeKnownAndFittedAndStandByACapability) {
   write("links.json", R"({"links": {}})");
   write("accelerators.json", R"({"sources": {"a": "read: a"}, "relatives": {

@@ -29,8 +29,8 @@ TEST(Switches, InfiniBandHoldsBackByCreditsAndEthernetByPause) {
   EXPECT_FALSE(shipped().network_switch("sn5600").sharp);
 }
 
-// 64 ports down to nodes and up to spines: an SU of 32 nodes has 8 leaves of 32 + 32 ports. The published
-// table is what a builder must come to.
+// Leaves have 64 ports, 32 down and 32 up, so an SU of 32 nodes with 8 NICs has 8 leaves. The counts of the
+// published table follow from that.
 TEST(Fabrics, SuperPodHasTheSwitchCountsOfItsReferenceArchitecture) {
   const FabricRecipe& pod = shipped().fabric("dgx-superpod");
   EXPECT_EQ(pod.kind, "rail");
@@ -58,8 +58,8 @@ TEST(Fabrics, SwitchesSpeakTheLinkTheirTierCarries) {
   for (const std::string& id : ids_of("fabric")) {
     const FabricRecipe& fabric = shipped().fabric(id);
     for (std::size_t tier = 0; tier < fabric.tiers.size(); ++tier) {
-      if (id == "100k-hybrid" && tier == 2) continue;  // its note says what stands for what
-      if (id == "ec2-ultracluster") continue;          // its nodes bring the link; so does its note
+      if (id == "100k-hybrid" && tier == 2) continue;  // its third tier is another network, see its note
+      if (id == "ec2-ultracluster") continue;          // names no link, and its switches are assumed
       const std::string& up = fabric.uplink.empty() ? fabric.link : fabric.uplink;
       const auto& links = shipped().network_switch(fabric.tiers[tier].switch_id).links;
       EXPECT_THAT(links, testing::Contains(up)) << id << ' ' << fabric.tiers[tier].name;
@@ -80,7 +80,7 @@ TEST(Fabrics, NodesSpeakTheLinkOfTheirFabric) {
 }
 
 TEST(Prices, TheDefaultIsTheMedianInsideItsRange) {
-  const PriceEntry* price = shipped().price("qm9700");  // 32, 36, 38 and 50 thousand
+  const PriceEntry* price = shipped().price("qm9700");  // offers of 32, 36, 38 and 50 thousand USD
   ASSERT_NE(price, nullptr);
   EXPECT_DOUBLE_EQ(price->use, 37000);
   EXPECT_DOUBLE_EQ(price->low, 32000);
@@ -98,7 +98,7 @@ TEST(Prices, TheCostModelFindsItsRatios) {
   ASSERT_NE(shipped().ratio("years"), nullptr);
 }
 
-// 4 x 900 USD would be two transceivers twice: a 400G DR4 link of 20 m is 60 + 20 x 1.6 + 2 x 900 USD.
+// A 400G DR4 connection of 20 m is fibre, 60 + 20 x 1.6 USD, and two transceivers of 900 USD, not four.
 TEST(Cables, AConnectionCostsItsPartsAndItsLength) {
   EXPECT_DOUBLE_EQ(shipped().cable("dr4-400").price(Metres(20)), 60 + 32 + 1800);
   EXPECT_DOUBLE_EQ(shipped().cable("dac-400").price(Metres(2)), 150 + 110);
@@ -106,7 +106,7 @@ TEST(Cables, AConnectionCostsItsPartsAndItsLength) {
   EXPECT_GE(shipped().cable("dr8-800").dearest, 1);
 }
 
-// Llama 3: 419 unexpected interruptions in 54 days of 16,384 GPUs is 0.173 a GPU and year.
+// Llama 3: 419 unexpected interruptions in 54 days on 16,384 GPUs are 0.173 per GPU and year.
 TEST(Reliability, TheWholeJobFailsAsLlama3Did) {
   const FailureRate* rate = shipped().failure_rate("accelerator-any-cause");
   ASSERT_NE(rate, nullptr);

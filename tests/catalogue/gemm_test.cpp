@@ -13,13 +13,13 @@ bool clocks_above_its_sheet(const Accelerator& accelerator) {
   return accelerator.id == "rtx-3090" || accelerator.id == "rtx-5090";
 }
 
-// What the largest tile reaches when waves are full and memory is no limit.
+// FLOP/s of the largest tile with full waves, where memory is no limit.
 double ceiling(const Accelerator& accelerator, std::string_view precision) {
   return accelerator.dense_flops.find(precision)->second *
          best_tile_efficiency(accelerator.gemm.find(precision)->second);
 }
 
-// Rate per compute unit of one accelerator's sheet over another's.
+// The ratio of two accelerators' data-sheet rates per compute unit.
 double faster(const char* a, const char* b, std::string_view precision) {
   const auto rate = [&](const Accelerator& x) {
     return x.dense_flops.find(precision)->second / x.compute_units;
@@ -84,7 +84,8 @@ TEST(Gemm, NarrowerNumbersAreNotSlower) {
   }
 }
 
-// H100 80GB, H200 and H800 are one chip, whose sheets round 989.4 and 989.5 TFLOP/s; A100 and A800 likewise.
+// H100 80GB, H200 and H800 are one chip, although their sheets round to 989.4 and 989.5 TFLOP/s. So are A100
+// and A800.
 TEST(Gemm, PartsWithOneChipHaveOneModel) {
   const auto same = [](const char* a, const char* b) {
     const GemmConstants& x = shipped().accelerator(a).gemm.at("bf16");
@@ -98,15 +99,16 @@ TEST(Gemm, PartsWithOneChipHaveOneModel) {
   same("a100-sxm4-80gb", "a800-sxm4-80gb");
 }
 
-// B200's fitted best tile is 0.699 / (1 + 0.3 x 3/256) = 0.6966 of 2250 TFLOP/s; the best product anyone saw
-// is 1745 of 2250 there and 1822 of 2500 on GB200: 0.6966 x (1822/2500) / (1745/2250) x 2500 = 1636 TFLOP/s.
+// B200's fitted best tile reaches 0.699 / (1 + 0.3 x 3/256) = 0.6966 of 2250 TFLOP/s. The best published
+// products are 1745 of 2250 on B200 and 1822 of 2500 on GB200, so GB200's best tile reaches
+// 0.6966 x (1822/2500) / (1745/2250) x 2500 = 1636 TFLOP/s.
 TEST(Gemm, Gb200TakesItsShapeFromB200AndItsHeightFromItsOwnBestProduct) {
   EXPECT_NEAR(ceiling(shipped().accelerator("gb200"), "bf16") * 1e-12, 1636, 1);
 }
 
-// sm_120 multiplies with mma.sync, as Ada does: A40's shape. No A40's best product is known, so that the best
-// tile of a card is what was measured of it: 163.1, 236 and 409.4 TFLOP/s. Weights are read as cuBLAS read
-// them on a card of their kind, 0.88 of GDDR without error correction in line.
+// sm_120 multiplies with mma.sync, as Ada does, so these cards take A40's shape. No best product of an A40 is
+// published, so a card's best tile is the best product measured on it: 163.1, 236 and 409.4 TFLOP/s. They
+// read weights at 0.88 of their bandwidth, as cuBLAS did on GDDR without inline error correction.
 TEST(Gemm, ConsumerCardsTakeTheirShapeFromA40AndReachWhatTheirOwnersMeasured) {
   const GemmConstants& a40 = shipped().accelerator("a40").gemm.at("bf16");
   for (const auto& [id, rate] :
@@ -118,40 +120,43 @@ TEST(Gemm, ConsumerCardsTakeTheirShapeFromA40AndReachWhatTheirOwnersMeasured) {
   EXPECT_DOUBLE_EQ(shipped().accelerator("rtx-4090").gemm.at("bf16").memory_fraction, 0.88);
   EXPECT_DOUBLE_EQ(shipped().accelerator("l40s").gemm.at("bf16").memory_fraction, 0.775);
   EXPECT_DOUBLE_EQ(shipped().accelerator("h200-sxm").gemm.at("bf16").memory_fraction, 0.83);
-  // 55 of 82.6 TFLOP/s, not the 0.977 of an A100: half of Ada's fp32 lanes share their issue slots.
+  // 55 of 82.6 TFLOP/s, less than an A100's share of 0.977: half of Ada's fp32 lanes share their issue slots.
   EXPECT_NEAR(ceiling(shipped().accelerator("rtx-4090"), "fp32") * 1e-12, 55, 1e-9);
 }
 
-// 141.9 of 148 against the H100's 794.5 of 989.4: 1.194 times its best tile's 0.7903.
+// The best products are 141.9 of 148 TFLOP/s on H20 and 794.5 of 989.4 on H100, so H20's best tile reaches
+// 1.194 times H100's 0.7903: 139.7 TFLOP/s.
 TEST(Gemm, H20ReachesMoreOfItsSheetThanH100) {
   EXPECT_NEAR(ceiling(shipped().accelerator("h20"), "bf16") * 1e-12, 139.7, 0.1);
 }
 
-// Loads as an H100's, products cut: 148 / 78 beside 989.4 / 132 TFLOP/s a unit are 0.2531, so that a small
-// tile loses a quarter as much. Chips of another capability keep their relative's (ConsumerCards... above).
+// H20 loads operands as an H100 does but multiplies at 148 / 78 TFLOP/s a unit instead of 989.4 / 132, 0.2531
+// of it, so small tiles lose 0.2531 as much. Chips of another compute capability keep their relative's figure
+// (ConsumerCards... above).
 TEST(Gemm, SmallTilesLoseLessWhereProductsAreCut) {
   EXPECT_NEAR(shipped().accelerator("h20").gemm.at("bf16").tile_penalty, 16.8 * 0.2531, 0.001);
   EXPECT_NEAR(shipped().accelerator("rtx-3090").gemm.at("bf16").tile_penalty,
               5.8 * (71.0 / 82) / (149.7 / 84), 0.001);
 }
 
-// B200's best product in fp4 is 5702 of 9000 TFLOP/s where 1745 of 2250 is its best in bf16: its best tile,
-// 0.6966, times (5702/9000) / (1745/2250) is 0.5690. GB200's is that times (1822/2500) / (1745/2250): 5,346
-// of 10,000. B300's NVFP4 has a rate of its own, 15,000, and its own best bf16 product, 1769 of 2250.
+// B200's best product is 5702 of 9000 TFLOP/s in fp4 and 1745 of 2250 in bf16, so its best tile in fp4
+// reaches 0.6966 x (5702/9000) / (1745/2250) = 0.5690. GB200's reaches that times (1822/2500) / (1745/2250):
+// 5,346 of 10,000. B300's NVFP4 has its own rate, 15,000, and its own best product in bf16, 1769 of 2250.
 TEST(Gemm, FourBitsLoseOnEveryBlackwellWhatTheyLoseOnB200) {
   EXPECT_NEAR(ceiling(shipped().accelerator("b200"), "fp4") * 1e-12, 0.5690 * 9000, 2);
   EXPECT_NEAR(ceiling(shipped().accelerator("gb200"), "fp4") * 1e-12, 5346, 2);
   EXPECT_NEAR(ceiling(shipped().accelerator("b300"), "nvfp4") * 1e-12, 0.5690 * 1769 / 1745 * 15000, 3);
 }
 
-// MI350X is MI355X at a lower clock: 1565 of 2516 TFLOP/s measured there, against the A100's 271.2 of 312.
+// MI350X is MI355X at a lower clock, where the best product is 1565 of 2516 TFLOP/s. An A100, whose shape
+// they take, reaches 271.2 of 312.
 TEST(Gemm, AChipNoOneMeasuredIsAsGoodAsItsSibling) {
   const double a100 = best_tile_efficiency(shipped().accelerator("a100-sxm4-80gb").gemm.at("bf16"));
   EXPECT_NEAR(best_tile_efficiency(shipped().accelerator("mi350x").gemm.at("bf16")),
               a100 * (1565.0 / 2516) / (271.2 / 312), 1e-6);
 }
 
-// In fp8 the shape is the relative's fp8 sweep: H800 is the same chip as H100.
+// In fp8 the shape is that of the relative's fp8 sweep. H800 is the same chip as H100.
 TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   const GemmConstants& h800 = shipped().accelerator("h800-sxm5").gemm.at("fp8");
   const GemmConstants& h100 = shipped().accelerator("h100-sxm5").gemm.at("fp8");
@@ -160,7 +165,8 @@ TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   EXPECT_EQ(h800.source, "derived: shape of h100-sxm5 in fp8, height from h100-sxm5");
 }
 
-// An H800 is an H100; a card with GDDR runs eager norms at an A40's share of its memory; AMD's as an A100.
+// Eager norms run at the relative's share of the memory bandwidth: H800 as H100, cards with GDDR as A40,
+// AMD's and those without a relative's measurement as A100.
 TEST(Kernels, EagerOnesFollowTheRelative) {
   const auto norm = [](const char* id) { return shipped().accelerator(id).norm_fraction_eager; };
   EXPECT_DOUBLE_EQ(norm("h800-sxm5"), 0.34);

@@ -8,8 +8,8 @@
 namespace topsim::topology::links_test {
 using namespace topsim::literals;
 
-// Data bits of one direction, in Gbit/s: what the name says; NVLinks 25 and 50 GB/s; PCIe 8, 16 and 32 GT/s
-// on 16 lanes.
+// Data rate of one direction in Gbit/s: as the name says; NVLink 25 and 50 GB/s; PCIe 8, 16 and 32 GT/s on 16
+// lanes.
 TEST(Links, EveryNameThatScenariosMayUseHasItsRate) {
   const std::map<std::string, double> rates{
       {"ib-edr", 100},       {"ib-hdr", 200},        {"ib-ndr", 400},        {"ib-xdr", 800},
@@ -21,8 +21,8 @@ TEST(Links, EveryNameThatScenariosMayUseHasItsRate) {
     EXPECT_DOUBLE_EQ(gigabytes(shipped().link(name).line_rate) * 8, gigabit) << name;
 }
 
-// 50 GB/s x MTU / (MTU + header): header 82 B on the wire of RoCEv2 (62 of the frame, preamble 8, gap 12) and
-// 26 B of InfiniBand. At 400 Gbit/s.
+// 50 GB/s (400 Gbit/s) x MTU / (MTU + header). RoCEv2's header is 82 B on the wire (62 of the frame, preamble
+// 8, gap 12), InfiniBand's 26 B.
 TEST(Links, HeadersTakeTheirShareOfFourHundredGigabit) {
   struct Row {
     std::int64_t mtu;
@@ -41,17 +41,18 @@ TEST(Links, TheirOwnMtuIsTheDefault) {
   EXPECT_EQ(payload_capacity(link), payload_capacity(link, 4096_B));
 }
 
-// ib_write_bw on EDR, MTU 4096: 96.6 Gbit/s.
+// ib_write_bw on EDR with MTU 4096 measures 96.6 Gbit/s.
 TEST(Links, TheCableAtAnEdrNicCarriesWhatPerftestMeasures) {
   EXPECT_NEAR(gigabytes(payload_capacity_at_nic(shipped().link("ib-edr"))) * 8, 96.6, 0.05);
 }
 
-// ib_write_bw on one EFA of 200 Gbit/s: 193.72.
+// ib_write_bw on one EFA of 200 Gbit/s measures 193.72 Gbit/s.
 TEST(Links, TheCableAtAnEfaNicCarriesWhatPerftestMeasures) {
   EXPECT_NEAR(gigabytes(payload_capacity_at_nic(shipped().link("efa-200g"))) * 8, 193.72, 0.05);
 }
 
-// Copies between host and device at x16: 12.5, 25.5 and 55.06 GB/s; half the lanes, half the rate.
+// Measured copies between host and device at x16: 12.5, 25.5 and 55.06 GB/s. Half the lanes have half the
+// rate.
 TEST(Links, PcieCarriesWhatCopiesReach) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie3-x16"))), 12.5, 0.05);
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie4-x16"))), 25.5, 0.1);
@@ -59,7 +60,7 @@ TEST(Links, PcieCarriesWhatCopiesReach) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie5-x8"))), 55.06 / 2, 0.05);
 }
 
-// NCCL's per-link rates: 20, 20, 20.6 and 40.1 GB/s; H100 has 18: 370.8.
+// NCCL's rates for one NVLink 2 to 5: 20, 20, 20.6 and 40.1 GB/s. H100 has 18: 370.8.
 TEST(Links, NvlinkCarriesWhatNcclCountsWith) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink2"))), 20, 1e-3);
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink3"))), 20, 1e-3);
@@ -78,8 +79,8 @@ TEST(Links, NothingCarriesMoreThanItsWire) {
   }
 }
 
-// DeepSeek, ISCA 2025, 64 B: 2.8 us through one InfiniBand leaf, 3.7 us through three switches;
-// RoCE 3.6, 5.6.
+// DeepSeek, ISCA 2025, 64 B: InfiniBand 2.8 us through one leaf and 3.7 us through three switches, RoCE 3.6
+// and 5.6 us.
 TEST(Links, BaseAndHopsGiveTheMeasuredPaths) {
   const auto path = [](const char* id, int switches) {
     const LinkEntry& link = shipped().link(id);
@@ -91,7 +92,8 @@ TEST(Links, BaseAndHopsGiveTheMeasuredPaths) {
   EXPECT_NEAR(path("roce-400g", 3), 5.6, 1e-9);
 }
 
-// One rule for latency: a link with a measured hop says nothing about FEC, one without has no other way.
+// A hop's latency is either measured as a whole or added up from parts such as FEC, never both. Links inside
+// a node give their latency.
 TEST(Links, AHopIsEitherMeasuredOrAddedUp) {
   for (const std::string& id : ids_of("link")) {
     const LinkEntry& link = shipped().link(id);

@@ -43,7 +43,7 @@ TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
   int latencies = 0;
   int chosen = 0;
   for (const FigureRow& figure : figures) {
-    if (figure.path == "asic" || figure.path == "rack_units") continue;  // below
+    if (figure.path == "asic" || figure.path == "rack_units") continue;  // figures without use: the next test
     EXPECT_THAT(figure.source, testing::MatchesRegex("(read|recalled|derived): .+"));
     if (figure.path != "port_to_port") continue;
     ++latencies;
@@ -61,10 +61,10 @@ TEST(List, AnEntryShowsWhatNothingCountsWith) {
   };
   EXPECT_EQ(value_of("qm9700", "asic"), "Quantum-2");
   EXPECT_EQ(value_of("qm9700", "rack_units"), "1");
-  EXPECT_EQ(value_of("dgx1-v100", "host.numa_nodes"), "2");  // as dgx-1-v100 has
+  EXPECT_EQ(value_of("dgx1-v100", "host.numa_nodes"), "2");  // inherited from dgx-1-v100
 }
 
-// An hgx-h100 is a dgx-h100 by another name; a p5 says itself which NICs it has.
+// An hgx-h100 is "like" a dgx-h100 and shows its figures. A p5 is "like" it too, but has NICs of its own.
 TEST(List, AnEntryThatIsLikeAnotherShowsItsFiguresAndItsOffers) {
   const auto paths_of = [](const char* id) {
     std::multiset<std::string> paths;

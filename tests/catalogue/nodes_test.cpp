@@ -10,7 +10,7 @@
 
 namespace topsim::topology::nodes_test {
 
-// Boxes of a maker and of others have the same eight accelerators on the same board.
+// NVIDIA's boxes (DGX) and those of others (HGX) have the same eight accelerators on the same board.
 TEST(Nodes, FamiliesHaveBothNames) {
   for (const std::string family : {"h100", "a100", "b200", "h200", "b300"}) {
     const NodeRecipe& hgx = shipped().node("hgx-" + family);
@@ -70,7 +70,7 @@ TEST(Nodes, LinksOfAnAcceleratorAddUp) {
   }
 }
 
-// Hybrid cube mesh: six links on each GPU, four neighbours, 12 of 28 pairs without a direct link.
+// Hybrid cube mesh: every GPU has six links to four neighbours; 12 of the 28 pairs have no direct link.
 TEST(Nodes, Dgx1IsTheHybridCubeMesh) {
   const NodeRecipe& node = shipped().node("dgx-1-v100");
   std::vector<int> links(8);
@@ -99,7 +99,7 @@ TEST(Nodes, RailsNameComputeNics) {
   }
 }
 
-// A NIC's rate is one that its default link and its ports can run.
+// A NIC group's rate is within its port's, and compute NICs support the node's default link.
 TEST(Nodes, NicsRunTheirDefaultLink) {
   for (const std::string& id : ids_of("node")) {
     const NodeRecipe& node = shipped().node(id);
@@ -112,7 +112,7 @@ TEST(Nodes, NicsRunTheirDefaultLink) {
   }
 }
 
-// What providers say of a machine's network between accelerators, Gbit/s.
+// The providers' figures for a machine's network between accelerators, Gbit/s.
 TEST(Nodes, OfProvidersHaveTheRateTheySell) {
   for (const auto& [id, gbit] :
        {std::pair("p4de", 400), std::pair("p5", 3200), std::pair("p5e", 3200), std::pair("p5en", 3200),
@@ -148,7 +148,7 @@ TEST(Nodes, GeForceCardsDoNotTalkOverPcieButThe3090Does) {
   EXPECT_TRUE(shipped().node("srv-8x3090-dual").peer_to_peer);
 }
 
-// One switch of NCCL's topology file: the numbers of the GPUs and NICs behind it, and its socket.
+// One PCIe switch of NCCL's topology file: the numbers of the GPUs and NICs behind it, and its socket.
 struct Behind {
   int socket = 0;
   std::set<int> gpus, nics;
