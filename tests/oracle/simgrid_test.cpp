@@ -1,4 +1,4 @@
-// The flow model against SimGrid in its exact max-min configuration: one child process a case.
+// The flow model compared with SimGrid in its exact max-min configuration, one child process a case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,9 +50,9 @@ std::vector<SimTime> run(Network& network, const Dag& dag) {
   return times;
 }
 
-// A fabric of `ranks` NICs on leaves of four with two spines, and ring steps, hierarchical steps, an
-// all-to-all or a random graph of messages on it; sizes equal or by message, in half of the cases with rates
-// of their own for some.
+// Messages between `ranks` NICs on leaves of four with two spines: ring steps, hierarchical steps, an
+// all-to-all or a random graph. Sizes are equal or drawn for each message; in half of the cases some messages
+// have rate limits.
 Dag random_dag(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -76,7 +76,7 @@ Dag random_dag(std::uint64_t seed) {
     dag.messages.push_back({bytes, cap, Duration(below(2) * 1'000'000), path(from, to), std::move(after)});
   };
   const std::uint32_t kind = below(4);
-  if (kind == 0) {  // ring: `steps` steps over all ranks
+  if (kind == 0) {  // ring: six steps over all ranks
     for (std::uint32_t step = 0; step < 6; ++step)
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         std::vector<std::size_t> after;
@@ -113,8 +113,9 @@ Dag random_dag(std::uint64_t seed) {
   return dag;
 }
 
-// Events in the longest chain that leads to each message's arrival: integer picoseconds round at every one. A
-// message's rate changes when one that it shares a link with begins or ends on the way, so these count too.
+// Events in the longest chain that leads to each message's arrival, since times are rounded to picoseconds at
+// each. A message's rate changes when a message on one of its links begins or ends, so these events count
+// too.
 std::vector<std::int64_t> chains(const Dag& dag, const std::vector<SimTime>& end) {
   std::vector<SimTime> begin(dag.messages.size());
   const auto meet = [&](std::size_t a, std::size_t b) {
@@ -163,7 +164,8 @@ TEST_F(SimGridOracle, FlowAgreesOnRandomDags) {
     FlowNetwork flow(dag.capacities);
     const auto expected = run(flow, dag);
     const auto chain = chains(dag, expected);
-    // A case is chaotic when a picosecond more on one message moves any other by more than the tolerance.
+    // A case is chaotic when one picosecond more on the first message moves any message by more than the
+    // tolerance.
     Dag shifted = dag;
     shifted.messages.front().latency += Duration(1);
     FlowNetwork again(dag.capacities);
@@ -206,9 +208,9 @@ TEST_F(SimGridOracle, WhatItCannotCarryIsRefusedByName) {
   EXPECT_NE(message({0.5, one, 0, 1, {}, 0, {}, {}, 0}).find("fractions of a byte"), std::string::npos);
 }
 
-// Three messages on a link of 10 GB/s. The first takes 1 GB/s and no more, the others share 9: 9 MB each end
-// after 2 ms, when the first has 2 MB. The link never carries more than it can. Alone it goes on at 1 GB/s
-// and ends 6 MB after 6 ms. A fourth on the same path then takes its own limit, 2 GB/s: 2 MB in 1 ms.
+// Three messages on a link of 10 GB/s. The first is limited to 1 GB/s, the other two share 9 GB/s: 9 MB each
+// end at 2 ms. The first has sent 2 of 6 MB by then, goes on at 1 GB/s and ends at 6 ms. A fourth on the same
+// path, limited to 2 GB/s, then takes 1 ms for 2 MB. The link never carries more than 10 GB/s.
 TEST_F(SimGridOracle, MessagesKeepToTheirOwnRate) {
   const std::vector<double> capacities{10e9};
   SimGridNetwork network(capacities);
@@ -241,7 +243,8 @@ TEST_F(SimGridOracle, MessagesKeepToTheirOwnRate) {
   EXPECT_NEAR(network.record(0).peak_rate, 10e9, 1);
 }
 
-// 16 times as many as links: a message that waits for nobody is under way with all the others.
+// There is room for 16 paths per link, one for each message with a rate limit that is under way. Of 17
+// messages that wait for nobody the last has none.
 TEST_F(SimGridOracle, MoreMessagesAtOnceThanItHasRoomForAreRefused) {
   const std::vector<double> capacities{10e9};
   SimGridNetwork network(capacities);
