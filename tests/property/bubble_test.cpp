@@ -1,5 +1,5 @@
-// Pipeline schedules run through program, folding, network and executor must idle for exactly their closed
-// forms: equal stages, no transfer time, nothing but the schedule.
+// Pipeline schedules with equal stages and no transfer time, run through program, folding, network and
+// executor, must idle for exactly their closed forms.
 #include <gtest/gtest.h>
 
 #include "sim/executor/simulate.hpp"
@@ -15,8 +15,8 @@ struct Bubble {
   Duration step, bubble, busy;
 };
 
-// One 8-GPU box as `stages` stages, in replicas that do not talk; every stage takes `forward` and twice that
-// backward a micro-batch (all its chunks).
+// One box of eight GPUs with `stages` stages, in replicas that do not communicate. For a micro-batch every
+// stage takes `forward` and twice that backward, all its chunks together.
 Bubble run(workloads::Schedule schedule, int stages, int micro_batches, int chunks, Duration forward) {
   static const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   topology::TopologySpec spec;
@@ -53,7 +53,7 @@ Bubble run(workloads::Schedule schedule, int stages, int micro_batches, int chun
 }
 
 TEST(Bubble, Of1f1bIsPMinus1OverMPlusPMinus1ToThePicosecond) {
-  // Forward t and backward 2t: every rank computes m (3t) of a step of (m + p - 1) 3t.
+  // Forward t and backward 2t: every rank computes for m x 3t of a step of (m + p - 1) x 3t.
   for (const auto& [p, m] : {std::pair(2, 4), std::pair(4, 8), std::pair(8, 8), std::pair(8, 32)}) {
     const Bubble b = run(workloads::Schedule::one_f_one_b, p, m, 1, 1_ms);
     EXPECT_EQ(b.step, 3_ms * (m + p - 1)) << p << " stages, " << m << " micro-batches";
@@ -69,7 +69,7 @@ TEST(Bubble, OfGpipeIsTheSame) {
 }
 
 TEST(Bubble, OfInterleavedIsPMinus1OverVMPlusPMinus1ToThePicosecond) {
-  // A chunk takes t / v: the step is (v m + p - 1) 3 t / v.
+  // A chunk takes t / v, so the step is (v m + p - 1) x 3t / v.
   for (const auto& [p, m, v] : {std::tuple(4, 8, 2), std::tuple(4, 8, 4), std::tuple(8, 16, 2)}) {
     const Bubble b = run(workloads::Schedule::interleaved, p, m, v, 1_ms);
     EXPECT_EQ(b.step, 3_ms * (v * m + p - 1) / v)

@@ -1,5 +1,5 @@
-// Folding starts from whole nodes and switches (sim/fold/alike.hpp): what it comes to is, to the bit, what
-// refining every single rank, group and link comes to.
+// Folding starts from whole nodes and switches (sim/fold/alike.hpp). Its result must equal, to the bit, that
+// of refining every single rank, group and link.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -61,7 +61,7 @@ TEST(FoldingByCells, ComesToTheClassesOfSingleLinks) {
     const topology::Topology topology = topology::build(c.topology, catalogue);
     disturb(c, topology, catalogue);
     SCOPED_TRACE(c.text);
-    // Two in eight with a cable that is down from the start: routes are then searched, or take another NIC.
+    // Two cases in eight have a cable that is down from the start: routes are searched, or take another NIC.
     std::vector<LinkId> dead;
     const auto to_a_switch_from = [&](topology::DeviceKind kind) {
       for (std::size_t l = 0; l < topology.links().size() && dead.empty(); ++l) {
@@ -81,7 +81,7 @@ TEST(FoldingByCells, ComesToTheClassesOfSingleLinks) {
     for (const auto& change : c.options.capacity_changes)
       options.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(options.marked_links.size()));
     for (const auto& change : c.options.pace_changes) options.marked_ranks.push_back(change.rank);
-    // Where that cuts ranks off, both say so alike.
+    // Where the dead cable cuts ranks off, both must refuse with the same message.
     const auto fold = [&](bool by_cells, fold::System& system) -> std::string {
       options.by_cells = by_cells;
       try {

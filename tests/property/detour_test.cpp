@@ -1,5 +1,5 @@
-// Links that fail for good and for a while: folded and unfolded runs agree on every step while ways change
-// under calls.
+// Cables that fail for a while: folded and unfolded runs end at the same time although paths change under
+// running collectives.
 #include <gtest/gtest.h>
 
 #include "sim/base/error.hpp"
@@ -7,7 +7,7 @@
 
 namespace topsim::property::detour_test {
 
-// Cables of both directions between the ends of a link of the fabric.
+// All cables, of both directions, between the two ends of a link of the fabric.
 std::vector<LinkId> cables_beside(const topology::Topology& topology, LinkId link) {
   std::vector<LinkId> cables;
   const topology::Link one = topology.link(link);
@@ -41,7 +41,8 @@ TEST(Detours, OfRandomClustersFoldExactly) {
       return SimTime(Duration(
           static_cast<std::int64_t>(share * static_cast<double>(whole.end.time_since_epoch().count()))));
     };
-    // It stops at a fifth of the run, is known at three tenths, and is back at six tenths.
+    // The cables stop at 0.2 of the run, routes avoid them from 0.3 on, and at 0.6 cables and routes are
+    // back.
     executor::RunOptions options = c.options;
     const std::vector<LinkId> dead =
         cables_beside(topology, fabric[static_cast<std::size_t>(i * 7) % fabric.size()]);

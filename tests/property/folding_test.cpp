@@ -1,4 +1,4 @@
-// Folding is exact (sim/fold/README.md). Random clusters run folded and unfolded and must agree for every
+// Folding is exact (sim/fold/README.md): random clusters run folded and unfolded and must agree for every
 // rank and link.
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ double byte_difference(const PerItem& a, const PerItem& b) {
   return worst;
 }
 
-// The sample in shards, so that they run side by side.
+// The cases are split into shards that run side by side.
 constexpr int kShards = 6;
 
 class Folding : public testing::TestWithParam<int> {
@@ -66,7 +66,7 @@ class Folding : public testing::TestWithParam<int> {
     static const topology::Catalogue instance = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
     return instance;
   }
-  // Most of the time of a small case would go into the searches for channels in its nodes.
+  // Shared by all cases, since searching the channels of a node takes most of the time of a small one.
   static const std::shared_ptr<collective::Searches>& searches() {
     static const std::shared_ptr<collective::Searches> instance = collective::no_searches_yet();
     return instance;
@@ -80,7 +80,8 @@ TEST_P(Folding, AgreesWithTheUnfoldedRunForEveryRankAndLink) {
   std::size_t folded_classes = 0, unfolded_classes = 0;
   for (int n = 0; n < cases; ++n) {
     const int i = GetParam() * cases + n;
-    // One in sixteen up to 512 ranks, the others up to 64: the time goes into the unfolded runs.
+    // One case in sixteen has up to 512 ranks, the others up to 64, since unfolded runs take most of the
+    // time.
     Case c = random_case(static_cast<std::uint64_t>(i), i % 16 == 0 ? 64 : 8);
     const topology::Topology topology = topology::build(c.topology, catalogue());
     disturb(c, topology, catalogue());
@@ -102,13 +103,13 @@ TEST_P(Folding, AgreesWithTheUnfoldedRunForEveryRankAndLink) {
     folded_classes += a.ranks.size();
     unfolded_classes += b.ranks.size();
     const PerItem folded = spread(a, program.ranks), unfolded = spread(b, program.ranks);
-    // Integer picoseconds round at every event of a chain; a chain is at most the ops of the rank programs in
-    // a row.
+    // Times are rounded to picoseconds at every event of a chain. A chain has at most the ops of all rank
+    // programs in a row.
     std::size_t chain = 0;
     for (const auto& cls : program.classes) chain += cls.ops.size();
     const double allowed = std::max(1e-9 * unfolded.end, static_cast<double>(2 * chain));
     if (time_difference(folded, unfolded) > allowed) {
-      // Chaotic: does one picosecond more on one op move the unfolded run itself by more than that?
+      // Chaotic if one picosecond more on one op moves the unfolded run itself by more than that.
       program.classes[0].ops[0].duration += Duration(1);
       const PerItem shifted = spread(run(false), program.ranks);
       ASSERT_GT(time_difference(shifted, unfolded), allowed)

@@ -1,6 +1,5 @@
-// Teams that walk in lock-step (sim/executor/lock_step.hpp) do what their members do one by one: a run that
-// keeps its timeline takes every event by itself, one that does not may walk. Both must give the same
-// picoseconds.
+// Teams that walk in lock-step (sim/executor/lock_step.hpp) must do what their members do one by one. A run
+// with a timeline takes every event by itself, one without may walk. Both must give the same picoseconds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,8 +60,8 @@ void expect_same(const executor::Outcome& quick, const executor::Outcome& slow,
   expect_same_path(quick, slow);
 }
 
-// A tensor group that fills its node and does nothing in long passes but compute and call itself, on
-// accelerators that are alike and do not wait for their hosts: what walking in lock-step is for.
+// Changes a case so that its tensor groups can walk in lock-step for long: a group fills its node and only
+// computes and calls its own collectives, on equal accelerators that do not wait for their hosts.
 void make_walkable(Case& c) {
   auto& w = c.workload;
   if (w.framework == "dataparallel") w.framework = "megatron";
@@ -85,7 +84,7 @@ TEST(LockStep, GivesThePicosecondsOfARunEventByEvent) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Case c = random_case(seed, 8);
     c.options.steps = 2;
-    // Every other case has tensor groups that fill their nodes: nobody else is on their NVLinks.
+    // In two of every four cases tensor groups fill their nodes, so nobody else uses their NVLinks.
     const bool fills = seed % 4 < 2, walkable = fills && seed % 8 < 4;
     if (fills) {
       auto& plan = c.workload.plan;
@@ -114,8 +113,8 @@ TEST(LockStep, GivesThePicosecondsOfARunEventByEvent) {
   EXPECT_LT(walked, taken / 4) << "hardly anything walked: nothing was tested";
 }
 
-// Every other GPU of these nodes sends by the NIC of its neighbour: messages of the pipeline are on links of
-// the tensor group, which has them to itself in between.
+// Every other GPU of these nodes sends by the NIC of its neighbour. So messages of the pipeline use links of
+// the tensor group now and then, which has them to itself in between.
 TEST(LockStep, HoldsWhereOthersComeAndGo) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::uint64_t walked = 0, taken = 0;

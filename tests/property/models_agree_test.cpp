@@ -1,4 +1,4 @@
-// Network models agree where they must: nothing shared, analytic = flow; anything shared, analytic is a lower
+// Where nothing is shared the analytic model equals the flow model; where links are shared it is a lower
 // bound.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(Models, AgreeToThePicosecondWhereOneCollectiveRunsAtATime) {
   EXPECT_EQ(run(c, "analytic").end, run(c, "flow").end);
 }
 
-// A class carries the bytes of its members and their siblings, whoever shares: folded or not, on every link.
+// Folded or not, the analytic model must count the same bytes on every link.
 TEST(Models, AnalyticBooksTheSameBytesFoldedOrNot) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Case c = random_case(seed, 4);
@@ -58,7 +58,7 @@ TEST(Models, SharingNeverEndsBeforeTheAnalyticBound) {
     const Case c = random_case(seed, 4);
     SCOPED_TRACE(c.text);
     const auto analytic = run(c, "analytic"), flow = run(c, "flow");
-    // Rounding: a picosecond an event at most.
+    // Rounding takes at most a picosecond an event.
     EXPECT_LE(analytic.end, flow.end + Duration(static_cast<std::int64_t>(flow.events)));
   }
 }

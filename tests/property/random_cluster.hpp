@@ -1,4 +1,4 @@
-// Seeded random clusters, plans and disturbances: small enough to run unfolded, varied enough to meet every
+// Seeded random clusters, plans and disturbances: small enough to run unfolded, varied enough to reach every
 // branch.
 #pragma once
 
@@ -19,8 +19,8 @@ struct Case {
   topology::TopologySpec topology;
   workloads::WorkloadSpec workload;
   executor::RunOptions options;
-  int slow_ranks = 0, degraded_links = 0;  // chosen once the topology stands
-  std::string text;                        // to find the case again
+  int slow_ranks = 0, degraded_links = 0;  // chosen once the topology is built
+  std::string text;                        // describes the case in failures
 };
 
 class Dice {
@@ -45,7 +45,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   c.topology.node.use = dice.one_of<const char*>({"hgx-h100", "dgx-a100", "hgx-b200"});
   c.topology.nodes = nodes;
   c.topology.fabric.kind = nodes == 1 ? "none" : dice.one_of<const char*>({"rail", "fat-tree", "rail"});
-  topology::FabricSpec between;  // drawn for a single node too: the dice fall alike
+  topology::FabricSpec between;  // drawn for a single node too, so that later draws stay the same
   between.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
   between.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
   between.nodes_per_leaf = dice.one_of({1, 2});  // a leaf of 32 ports takes 16 down and 16 up
@@ -78,8 +78,8 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   plan.overlap_grad_reduce = dice.below(2) == 0;
   plan.overlap_param_gather = plan.zero == 1 && *plan.overlap_grad_reduce && dice.below(2) == 0;
 
-  // Frameworks and tasks that share nothing with the plan above but its sizes; drawn last, so that what came
-  // before stays what it was for a seed.
+  // Frameworks and tasks use only the sizes of the plan above. They are drawn after it, so that for a given
+  // seed all that was drawn before stays the same.
   using workloads::Task;
   c.workload.task =
       dice.one_of({Task::pretrain, Task::pretrain, Task::pretrain, Task::lora, Task::prefill, Task::decode});
@@ -104,7 +104,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(accelerators))),
                                       1.0 + 0.01 * (1 + dice.below(50)));
   }
-  // One in three is a mixture of experts, on ranks of their own, where the task above allows it.
+  // One case in three is a mixture of experts, with expert parallelism, where the task above allows it.
   const bool plain = c.workload.task == Task::pretrain && c.workload.framework != "dataparallel" &&
                      plan.offload == workloads::Offload::none &&
                      plan.zero_group.kind == workloads::ZeroGroup::Kind::all;
@@ -126,8 +126,8 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   return c;
 }
 
-// What needs the cluster to stand: what its accelerators lose to communication, links that degrade during the
-// run, accelerators that throttle during it, and what flows lose where they meet.
+// Disturbances that need the built topology: links that degrade and accelerators that throttle during the
+// run, what accelerators lose to communication, and what flows lose where they meet.
 inline void disturb(Case& c, const topology::Topology& topology, const topology::Catalogue& catalogue) {
   Dice dice(c.options.seed + 1000003);
   for (int d = 0; d < c.degraded_links; ++d) {
