@@ -1,11 +1,11 @@
-// AICB workloads: layers forward and backward, what a broken file gets.
+// AICB workloads: layers forward and backward, and the messages for broken files.
 #include <map>
 
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::aicb_test {
-// Forward 1 + 1 us, backward 2 x (2 + 3) us, and 0.1 us after each call (all-gather and reduce-scatter
-// forward, reduce-scatter and all-reduce backward).
+// Two layers: forward 1 + 1 us, backward 2 x (2 + 3) us, and an update of 0.1 us after each of four calls
+// (all-gather and reduce-scatter forward, reduce-scatter and all-reduce backward): 12.4 us.
 TEST(Aicb, LayersRunForwardAndBackward) {
   const Trace trace = read_aicb(kLayers, "x.txt", 0);
   EXPECT_EQ(trace.ranks, 8u);
@@ -50,9 +50,9 @@ Duration computed(const Trace& trace) {
   return sum;
 }
 
-// The second layer's gradients are reduced, and its weights updated in 50 ms, while the first layer computes
-// for 40 ms. The accelerator is busy for the whole step: the all-reduce of 1 MiB is over long before those 40
-// ms.
+// The second layer's gradients are reduced and its weights then updated for 50 ms, while the first layer
+// computes for 40 ms. The all-reduce of 1 MiB takes far less than those, so the step takes a little over
+// 50 ms and the accelerator is busy for all of it.
 TEST(Aicb, WeightsAreUpdatedAfterTheirGradientsAndBesideTheLayersThatFollow) {
   const Trace trace = read_aicb(
       "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 all_gpus: 8\n2\n"
@@ -65,7 +65,7 @@ TEST(Aicb, WeightsAreUpdatedAfterTheirGradientsAndBesideTheLayersThatFollow) {
   for (const auto& rank : outcome.ranks) EXPECT_EQ(rank.steps[0].busy, outcome.step_times[0]);
 }
 
-// In a tensor group of one rank nothing is communicated, and so nothing updated.
+// In a tensor group of one rank nothing is communicated, so there is no update either: 1 us of compute.
 TEST(Aicb, AGroupOfOneHasNoUpdate) {
   EXPECT_EQ(computed(read_aicb("HYBRID_TRANSFORMER model_parallel_NPU_group: 1 all_gpus: 8\n1\n"
                                "a -1 1000 ALLREDUCE 4096 0 NONE 0 0 NONE 0 7000\n",
@@ -73,8 +73,8 @@ TEST(Aicb, AGroupOfOneHasNoUpdate) {
             from_microseconds(1));
 }
 
-// Layers of 1, 2, 4 and 8 us, all of it forward. Before the backward of layer 3 those from checkpoint 2 on
-// run again, before that of layer 1 those from checkpoint 0 on: 15 + 4 + 1 us.
+// Layers 0 to 3 take 1, 2, 4 and 8 us, all forward. Layers are computed again from the last checkpoint: layer
+// 2 before the backward of layer 3, layer 0 before that of layer 1. 15 + 4 + 1 = 20 us.
 TEST(Aicb, LayersAreComputedAgainFromTheirCheckpoint) {
   const std::string layers =
       "\n4\na -1 1000 NONE 0 0 NONE 0 0 NONE 0 0\nb -1 2000 NONE 0 0 NONE 0 0 NONE 0 0\n"
@@ -97,8 +97,9 @@ TEST(Aicb, LayersAreComputedAgainFromTheirCheckpoint) {
   mistake(" checkpoints: 3 0 1", 46, "checkpoints: says 3 layers, 1 fewer follow");
 }
 
-// Of 8 ranks in tensor groups of 2: a layer of policy DATA reduces over all, one of HYBRID_TRANSFORMER over
-// the 4 that hold the same part; DATA has nothing forward.
+// 8 ranks in tensor groups of 2. A layer of policy DATA reduces gradients over all 8 and has no call forward,
+// one of MODEL calls all 8 forward, and one of HYBRID_TRANSFORMER calls its 2 forward and reduces over the 4
+// that hold the same part.
 TEST(Aicb, ALayerMayHaveAPolicyOfItsOwn) {
   const auto layer = [](const std::string& own) {
     return "HYBRID_CUSTOMIZED model_parallel_NPU_group: 2 all_gpus: 8\n1\n"

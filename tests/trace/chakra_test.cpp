@@ -1,12 +1,12 @@
-// Chakra execution traces: nodes, process groups, rooflines, mistakes, the round trip.
+// Chakra execution traces: nodes, process groups, rooflines, mistakes, and writing what was read.
 #include <tuple>
 
 #include "tests/trace/fixtures.hpp"
 #include "workloads/trace/chakra_nodes.hpp"
 
 namespace topsim::workloads::trace::chakra_test {
-// An input of 1000 bytes a rank: NCCL counts 2000 for the gather and 1000 for the all-reduce. 5e6 operations
-// at 1 TFLOP/s take 5 us; 2e6 bytes at 1 TB/s 2 us; the longer counts.
+// Each of two ranks has an input of 1000 bytes; NCCL counts that as 2000 for an all-gather and 1000 for an
+// all-reduce. A node takes the longer of 5e6 operations at 1 TFLOP/s (5 us) and 2e6 bytes at 1 TB/s (2 us).
 TEST(Chakra, ReadsNodesGroupsAndRooflines) {
   const std::string rank =
       file_of({node(1, 4, {}, {{"num_ops", 5000000}, {"tensor_size", 2000000}}),
@@ -61,7 +61,8 @@ TEST(Chakra, WrittenAndReadAgainIsTheSame) {
   EXPECT_EQ(calls(to_program(again, accelerator())), calls(to_program(trace, accelerator())));
 }
 
-// 0.3 us would be 0, which is no time at all. A tool that makes 7 us of 2.4 means 7.
+// Chakra's durations are whole microseconds, so topsim adds an attribute with the picoseconds: 0.3 us would
+// become 0. If the two disagree (7 us and 2.4), a tool has changed the duration, and it counts.
 TEST(Chakra, TimesBetweenMicrosecondsAreKept) {
   const std::string rank = file_of({node(1, 4, {}, {}, 3), node(2, 4, {1}, {}, 7)});
   Trace trace = chakra({rank, rank});
@@ -83,7 +84,7 @@ TEST(Chakra, HasNoSendrecvOfAGroup) {
   EXPECT_THAT(problem_of([&] { (void)write_chakra(trace); }).message, HasSubstr("sendrecv of a group"));
 }
 
-// Three bytes of two ranks are one and a half of each.
+// A gather of 3 bytes over two ranks would need an input of 1.5 bytes each.
 TEST(Chakra, AGatherThatRanksDoNotDivideIsNotWritten) {
   std::string text = kNative;
   text.replace(text.find("all_reduce"), 10, "all_gather");
@@ -93,7 +94,7 @@ TEST(Chakra, AGatherThatRanksDoNotDivideIsNotWritten) {
               HasSubstr("gathers 3 bytes of 2 ranks"));
 }
 
-// 1e15 bytes of each of two ranks; of 10,000 ranks they would not even fit the count.
+// 1e15 bytes of each rank are more than any job moves; over 10,000 ranks their sum would not fit 64 bits.
 TEST(Chakra, AGatherOfMoreThanAnyJobMovesIsRefused) {
   const std::string rank =
       file_of({node(1, 7, {}, {{"comm_type", 2}, {"comm_size", 1'000'000'000'000'000}})});

@@ -1,4 +1,4 @@
-// What the trace tests share: an accelerator of round numbers, a run, one small trace of each format.
+// Shared by the trace tests: an accelerator with round numbers, a run, and a small trace of each format.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ inline Problem goal_problem(const std::string& text) {
   return problem_of([&] { (void)to_program(read_goal(text, "x.goal"), accelerator()); });
 }
 
-// On `ranks` accelerators of one HGX H100.
+// Runs the trace on the first accelerators of as many HGX H100 nodes as its ranks need.
 inline executor::Outcome run(const Trace& trace) {
   static const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   topology::TopologySpec spec;
@@ -95,7 +95,7 @@ inline constexpr const char* kNative = R"({"format": "topsim.trace/1", "ranks": 
    {"id": 2, "kind": "collective", "bytes": "16777216 B", "collective": "all_reduce", "group": "tp", "after": [1]}]}]}
 )";
 
-// Nodes of Chakra's protobuf: the field numbers are et_def.proto's.
+// A node of Chakra's protobuf. The field numbers are those of et_def.proto.
 inline std::string node(std::uint64_t id, std::uint64_t type, const std::vector<std::uint64_t>& after,
                         const std::vector<std::pair<std::string, std::uint64_t>>& attributes,
                         std::uint64_t micros = 0, const std::string& group = {}) {

@@ -6,7 +6,7 @@
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::formats_test {
-// Random truncations and changed bytes: an error is a sentence, never anything else.
+// Random truncations and changed bytes give a ConfigError with a message, never anything else.
 TEST(Formats, BrokenInputGetsASentence) {
   std::vector<std::pair<std::string, std::function<void(const std::string&)>>> readers;
   readers.emplace_back(kTwo,
@@ -78,7 +78,7 @@ TEST(Formats, AreToldByTheirContent) {
   fs::remove_all(folder);
 }
 
-// Two ranks, each with a host node and a node of processor 2.
+// Two ranks, each with a host node and a node of processor 2. What a format cannot express is reported.
 TEST(Formats, WhatTheyHaveNoWordForIsSaid) {
   const Trace trace = read_native(
       R"({"format": "topsim.trace/1", "ranks": 2, "programs": [{"ranks": [0, 1], "nodes": [

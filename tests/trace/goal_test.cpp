@@ -1,4 +1,4 @@
-// GOAL schedules: what they say, what a broken one gets, and what becomes of one as a program.
+// GOAL schedules: reading, messages for broken ones, and the programs that they become.
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::goal_test {
@@ -9,7 +9,7 @@ TEST(Goal, ReadsOperationsDependenciesAndComments) {
   ASSERT_EQ(first.nodes.size(), 2u);
   EXPECT_EQ(first.nodes[0].duration, from_microseconds(0.5));
   EXPECT_EQ(first.nodes[1].bytes, 1000);
-  EXPECT_EQ(first.nodes[1].id, 6u);  // the line
+  EXPECT_EQ(first.nodes[1].id, 6u);  // its line number
   EXPECT_EQ(first.after[1], std::vector<std::uint32_t>{0});
   EXPECT_EQ(trace.programs[1].nodes[0].processor, 1u);
 }
@@ -42,15 +42,15 @@ TEST(Goal, WhatCanNeverEndIsSaid) {
       HasSubstr("rank 0: node 3 receives from rank 1 with tag 2 what nobody sends"));
 }
 
-// An empty send to a rank that cannot exist marks a rank's end in schedules of htsim.
+// Schedules of htsim mark a rank's end with an empty send to a rank that cannot exist.
 TEST(Goal, SentinelsArePassedOver) {
   const Trace trace = read_goal("num_ranks 1\nrank 0 {\nsend 0b to 9999999\n}", "x.goal");
   EXPECT_EQ(trace.programs[0].nodes[0].kind, Kind::join);
   EXPECT_THAT(trace.notes.front(), HasSubstr("mark ends of ranks"));
 }
 
-// Ten messages of one tag and pair meet in the order in which they were sent, whatever their size: the
-// receiver's calculation after the first one begins when that has arrived, long before the others have.
+// Ten messages of one pair and tag match receives in the order in which they were sent, whatever their size.
+// So the calculation after the first receive waits for 100 bytes only, not for the others.
 TEST(Goal, MessagesOfOneTagKeepTheirOrder) {
   std::string sends, receives;
   for (int i = 0; i < 10; ++i) {
@@ -70,7 +70,8 @@ TEST(Goal, MessagesOfOneTagKeepTheirOrder) {
   EXPECT_GT(seconds(outcome.step_times[0]), 9e8 / 450e9);  // nine of 100 MB at NVLink's 450 GB/s at most
 }
 
-// Everybody sends first and receives then: small messages leave without their receive.
+// Both ranks send first and receive then. Small messages leave without waiting for their receive, so this
+// does not deadlock.
 TEST(Goal, SmallMessagesDoNotWaitForTheirReceive) {
   const char* text =
       "num_ranks 2\nrank 0 {\na: send 8b to 1\nb: recv 8b from 1\nb requires a\n}\n"
@@ -78,8 +79,8 @@ TEST(Goal, SmallMessagesDoNotWaitForTheirReceive) {
   EXPECT_TRUE(run(read_goal(text, "x.goal")).complete);
 }
 
-// 65,535 bytes leave at once (LogGOPSim's default S), so that the calculation begins at 0; one byte more has
-// arrived before it begins.
+// 65,535 bytes leave at once (LogGOPSim's default S), so the calculation of 1000 us begins at 0. With one
+// byte more it begins when the message has arrived.
 TEST(Goal, LargeMessagesEndWhenTheyHaveArrived) {
   const auto step = [](int bytes) {
     return run(read_goal("num_ranks 2\nrank 0 {\na: send " + std::to_string(bytes) +
@@ -92,8 +93,8 @@ TEST(Goal, LargeMessagesEndWhenTheyHaveArrived) {
   EXPECT_GT(step(65536), from_microseconds(1005));
 }
 
-// There and back: a message takes its latency (LogGOPSim: L + 2o), also if it is empty. One byte more takes a
-// few picoseconds more.
+// A message there and one back take two latencies (LogGOPSim: L + 2o each), empty or not. One byte adds a few
+// picoseconds.
 TEST(Goal, EmptyMessagesTakeTheirLatency) {
   const auto step = [](const std::string& size) {
     return run(read_goal("num_ranks 2\nrank 0 {\na: send " + size + " to 1\nb: recv " + size +
@@ -106,7 +107,8 @@ TEST(Goal, EmptyMessagesTakeTheirLatency) {
   EXPECT_NEAR(seconds(step("0b")), seconds(step("1b")), 1e-9);
 }
 
-// Rank 0: two processors for 1 and 3 us at once, and 0.5 us after the message: busy 3.5 us. Rank 1: 5 us.
+// Rank 0 computes on two processors at once, 1 and 3 us, and 0.5 us after the message: busy for 3.5 us. Rank
+// 1 computes for 5 us.
 TEST(Goal, EveryProcessorKeepsTheAcceleratorBusy) {
   const auto outcome = run(
       read_goal("num_ranks 2\nrank 0 {\ncalc 1000 cpu 1\ncalc 3000 cpu 2\na: recv 8b from 1\nb: calc 500\n"
@@ -117,8 +119,8 @@ TEST(Goal, EveryProcessorKeepsTheAcceleratorBusy) {
   EXPECT_THAT(busy, testing::UnorderedElementsAre(from_microseconds(3.5), from_microseconds(5)));
 }
 
-// Rank 0 hears 8 bytes from rank 1, as its second receive says; so the first, from anybody, has rank 2's 9
-// bytes.
+// Rank 0's second receive names rank 1, which sends 8 bytes. So the first, from any rank, takes the 9 bytes
+// of rank 2.
 TEST(Goal, AReceiveFromAnybodyTakesWhatIsLeft) {
   const char* text =
       "num_ranks 3\nrank 0 {\nrecv 8b from -1\nrecv 8b from 1\n}\nrank 1 {\nsend 8b to 0\n}\nrank 2 {\nsend "

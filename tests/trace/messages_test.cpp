@@ -34,8 +34,9 @@ Messages match(const Trace& trace) {
   return match_messages(trace, orders);
 }
 
-// Rank 1 sends tags 7 and 5, rank 2 sends tags 3 and 5. The last receive names both rank and tag and comes
-// first; of what is left, the lowest rank with tag 5 is 1; the lowest tag of rank 2 is 3; rank 1's 7 remains.
+// Rank 1 sends tags 7 and 5, rank 2 sends tags 3 and 5. The fourth receive names rank and tag, so it is
+// matched first (25 bytes). Then, in order: the lowest rank left with tag 5 is 1 (15 bytes), the lowest tag
+// left of rank 2 is 3 (23), and rank 1's tag 7 remains (17).
 TEST(Messages, AnOpenReceiveTakesTheLowestSenderAndOfThatTheLowestTag) {
   const Trace trace = trace_of({{{kAny, 5, 0}, {2, kAny, 0}, {kAny, kAny, 0}, {2, 5, 0}},
                                 {{0, 7, 17}, {0, 5, 15}},
@@ -46,7 +47,7 @@ TEST(Messages, AnOpenReceiveTakesTheLowestSenderAndOfThatTheLowestTag) {
   EXPECT_EQ(bytes, (std::vector<std::int64_t>{15, 23, 17, 25}));
 }
 
-// Searched one by one, the queues of 40,000 messages take half a minute.
+// A search through all queued messages for each receive would take half a minute for 40,000.
 TEST(Messages, ManyOpenReceivesTakeTheTimeOfTheirNumber) {
   constexpr std::int64_t kMany = 40'000;
   std::vector<std::vector<Item>> ranks(2);

@@ -1,4 +1,4 @@
-// topsim's own trace form: the round trip and the places of mistakes.
+// topsim's own trace format: writing what was read, and the places of mistakes.
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::native_test {
@@ -31,7 +31,7 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 4, \"rankz\": 3"),
               HasSubstr("unknown key \"rankz\""));
 }
-// NCCL leaves out an all-reduce of nothing; one of a byte takes its latency.
+// NCCL does nothing for an all-reduce of 0 bytes; one of a byte takes its latency.
 TEST(Native, EmptyCollectivesAreLeftOut) {
   const auto step = [](const std::string& bytes) {
     std::string text = kNative;
@@ -42,7 +42,7 @@ TEST(Native, EmptyCollectivesAreLeftOut) {
   EXPECT_GT(step("1 B"), from_microseconds(12));
 }
 
-// 1 MB at 1 TB/s would be 1 us.
+// By its bytes the node takes 1 MB / 1 TB/s = 1 us. A duration that the trace gives counts instead.
 TEST(Native, AMeasuredTimeOfMemoryCountsBeforeItsBytes) {
   const auto time_of = [](const std::string& duration) {
     const Trace trace = read_native(

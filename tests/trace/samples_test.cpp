@@ -1,4 +1,4 @@
-// Traces of others, where the checkout has them beside it.
+// Public traces, read where they lie beside the checkout.
 #include "tests/trace/fixtures.hpp"
 
 namespace topsim::workloads::trace::samples_test {
@@ -17,7 +17,8 @@ class Samples : public ::testing::Test {
   fs::path folder_ = fs::path(TOPSIM_SOURCE_DIR) / "../shared/data/traces";
 };
 
-// 15 x 1 MB out of and into each of 16 ranks: no faster than the two boxes' rails of 50 GB/s carry 8 of them.
+// All-to-all of 16 ranks on two boxes, 15 x 1 MB out of and into each rank. 8 of them go to the other box, at
+// no more than the 50 GB/s of the rank's rail.
 TEST_F(Samples, GoalAllToAll) {
   const auto outcome = run(read("goal", "goal/a2a16.goal"));
   EXPECT_GT(seconds(outcome.step_times[0]), 8 * 1e6 / 50e9);
@@ -30,7 +31,7 @@ TEST_F(Samples, GoalSchedulesComplete) {
     EXPECT_TRUE(run(read("goal", std::string("goal/") + name + ".goal")).complete);
   }
 }
-// A ring of sends and receives is 14 steps of 1/8 MiB; the collective node is NCCL's own choice for 1 MiB.
+// The ring of sends and receives has 14 steps of 1/8 MiB. For the collective node NCCL chooses, by its 1 MiB.
 TEST_F(Samples, ChakraRingOfMessagesAndCollective) {
   const auto ring = run(read("chakra", "chakra/custom_ring_allreduce_8npus_1MB"));
   const auto collective = run(read("chakra", "chakra/all_reduce_8npus_1MB"));
