@@ -1,5 +1,5 @@
-// Steps of ranks that nobody synchronises, in picoseconds: what a rank did is its own step's, and every
-// rank's step is as long as the job's.
+// Steps of ranks that nothing synchronises, times in picoseconds: a rank's work counts in the rank's own
+// step, and every rank's step lasts as long as the job's.
 #include "sim/executor/accounting.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ Duration idle(const StepAccount& step, Reason reason) {
   return step.idle[static_cast<std::size_t>(reason)];
 }
 
-// Rank 0 takes 10 a step and is a whole step ahead after one of rank 1's 20: it works 10 and waits 10 in
-// each.
+// Rank 0 needs 10 per step, rank 1 needs 20, and nobody makes rank 0 wait. Rank 0 runs ahead, yet in every
+// step of the job (20) it is counted as working 10 and waiting 10.
 TEST(Accounting, ARankThatRunsAheadWorksInEveryStep) {
   Accounting accounting(2, 1, 2);
   for (int step = 0; step < 3; ++step) work(accounting, 0, 10 * step, 10 * step + 10, 10 * step + 10);
@@ -36,7 +36,8 @@ TEST(Accounting, ARankThatRunsAheadWorksInEveryStep) {
   EXPECT_EQ(accounting.steps(0, Reason::straggler).size(), 2u);
 }
 
-// Stages of a pipeline without a common end: the first is 6 ahead of the last, step for step, and never idle.
+// Two stages with steps of 30, the second 6 behind the first. The job's second step lasts from 36 to 66, and
+// both stages are busy for all of it.
 TEST(Accounting, StagesThatOverlapStepsAreNotIdleBetweenThem) {
   Accounting accounting(2, 1, 1);
   work(accounting, 0, 0, 30, 30), work(accounting, 0, 30, 60, 60);
@@ -44,12 +45,13 @@ TEST(Accounting, StagesThatOverlapStepsAreNotIdleBetweenThem) {
   work(accounting, 1, 6, 36, 36), work(accounting, 1, 36, 66, 66);
   for (const std::uint32_t rank : {0u, 1u}) {
     const StepAccount step = accounting.steps(rank, Reason::straggler).at(0);
-    EXPECT_EQ(step.busy, Duration(30)) << rank;  // of 66 - 36
+    EXPECT_EQ(step.busy, Duration(30)) << rank;  // 66 - 36
     EXPECT_EQ(std::accumulate(step.idle.begin(), step.idle.end(), Duration{}), Duration{}) << rank;
   }
 }
 
-// 8 ahead after the first step, it waits 8 in the second and ends with the other: it waited in the first.
+// Rank 0 is 8 ahead after the first step and waits 8 in the second, when both end together. The job's steps
+// are 20 each, so the wait counts in the first.
 TEST(Accounting, WhatARankWaitsLaterItWaitedWhenItWasAhead) {
   Accounting accounting(2, 0, 2);
   work(accounting, 0, 0, 12, 12), work(accounting, 0, 12, 32, 40);
@@ -61,7 +63,8 @@ TEST(Accounting, WhatARankWaitsLaterItWaitedWhenItWasAhead) {
   EXPECT_EQ(idle(steps[1], Reason::pipeline_bubble), Duration(0));
 }
 
-// 15 ahead, then a step of 35 without a pause where the job's has 20: 15 of it came before the boundary.
+// Rank 0 is 15 ahead after the first step and then works 35 without a pause. The job's second step lasts only
+// 20, so 15 of that work counts in the first.
 TEST(Accounting, WorkBeyondAStepOfTheJobWasDoneInTheOneBefore) {
   Accounting accounting(2, 0, 2);
   work(accounting, 0, 0, 5, 5), work(accounting, 0, 5, 40, 40);

@@ -1,4 +1,4 @@
-// What a call asks of the network, on wires that faults have slowed.
+// The rate cap with which a call is given to the network, on links that faults have slowed.
 #include "sim/executor/carrier.hpp"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ class Asked final : public network::Network {
   network::Transfer last;
 };
 
-// All of it over the first cable, half of it over the second; of 50 GB/s its NIC gets 49 and copying takes as
-// long again as 2.5 % of that.
+// A call that sends all its bytes over the first cable and half of them over the second. Cables have 50 GB/s.
+// Its NIC carries 49 GB/s (kWires), and copying adds 2.5 % of that time (kOwn).
 class OverTwoCables : public testing::Test {
  protected:
   OverTwoCables() {
@@ -50,20 +50,23 @@ TEST_F(OverTwoCables, KeepsItsNicsShareAndItsCopyWhereACableIsSlower) {
   EXPECT_DOUBLE_EQ(cap_where(0, 1), 1 / (kWires + kOwn));
 }
 
-// At 0.4 the second cable carries its half at 20 GB/s, as 40 of the whole: 50 / 40 times slower.
+// At 0.4 the second cable has 20 GB/s for half of the bytes, enough for 40 GB/s of the whole: 50 / 40 times
+// slower.
 TEST_F(OverTwoCables, IsSlowedByTheCableThatHasBecomeTheTightest) {
   EXPECT_DOUBLE_EQ(cap_where(1, 0.5), 1 / (kWires + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(1, 0.4), 1 / (1.25 * kWires + kOwn));
 }
 
-// Threads that reach 30 GB/s do not notice a cable of 35; a dead one keeps the call waiting by itself.
+// A call whose threads reach 30 GB/s is not slowed by a cable of 35. A dead cable leaves the cap alone: its
+// capacity of 0 holds the call.
 TEST_F(OverTwoCables, KeepsItsCapWhereSomethingElseIsSlowerAndWhereNothingMoves) {
   system_.activities[0].rate_cap = 1 / (1 / 30e9 + kOwn);
   EXPECT_DOUBLE_EQ(cap_where(0, 0.7), 1 / (1 / 30e9 + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(0, 0), 1 / (1 / 30e9 + kOwn));
 }
-// Each has a cable of 40 GB/s to itself and shares one of 50: its own holds it back while it is alone, the
-// shared one while it is not (25 each); one that does 10 by itself, its cap.
+// Two calls share a cable of 50 GB/s, and each has one of 40 to itself. Alone a call is held back by its own
+// cable; beside the other by the shared one, 25 GB/s each. A call with a cap of 10 GB/s is held back by no
+// cable.
 TEST(Carrier, KnowsWhatHeldACallBack) {
   const std::vector<double> capacities{50e9, 40e9, 40e9};
   fold::System system;

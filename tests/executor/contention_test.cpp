@@ -1,11 +1,11 @@
-// What a link is left with where flows meet, while it has all of its capacity and after a fault.
+// The capacity that a port keeps where flows meet, whole or reduced by a fault.
 #include "sim/executor/contention.hpp"
 
 #include <gtest/gtest.h>
 
 namespace topsim::executor::contention_test {
 
-// Remembers what links were left with.
+// Records the capacities that links are given.
 class Capacities final : public network::Network {
  public:
   void start(const network::Transfer&, SimTime) override {}
@@ -20,8 +20,8 @@ class Capacities final : public network::Network {
   std::vector<double> of = {50e9, 50e9, 50e9};
 };
 
-// Two NICs send to a third through one switch; all cables carry 50 GB/s. The table: two senders to a NIC
-// leave 0.8 of its port, four 0.6.
+// Two NICs send to a third through one switch, over cables of 50 GB/s. In the congestion table two senders to
+// one NIC leave 0.8 of its port, four leave 0.6.
 class TwoSenders : public testing::Test {
  protected:
   explicit TwoSenders(topology::LinkKind kind = topology::LinkKind::ethernet, std::string transport = "roce",
@@ -72,7 +72,8 @@ class TwoSenders : public testing::Test {
   Capacities network_;
 };
 
-// The kind decides, whatever an explicit topology calls its cables; Ethernet needs RoCE on it.
+// What counts for InfiniBand is the link's kind, whatever an explicit topology calls its cables; Ethernet
+// counts if its transport is RoCE.
 class TwoSendersOnInfiniband : public TwoSenders {
  protected:
   TwoSendersOnInfiniband() : TwoSenders(topology::LinkKind::infiniband, "", "infiniband") {}
@@ -111,9 +112,9 @@ TEST_F(TwoSenders, LeaveTheirReceiverWhatTheTableSays) {
   EXPECT_EQ(network_.of[2], 50e9);
 }
 
-// 4 MiB each lose nothing, 16 MiB as much time again; a port of the table carries 4096 / 4178 of 50 GB/s, so
-// that 16 MiB here take as long as 15.69 there: (15.69 - 4) x 16 / 12 = 15.58 are lost, and 15.69 / (15.69
-// + 15.58) = 0.5017 is left.
+// The table loses nothing for 4 MiB each and as much time again for 16 MiB. Its ports carry 4096 / 4178 of 50
+// GB/s as payload, so 16 MiB here take as long as 15.69 MiB there: (15.69 - 4) x 16 / 12 = 15.58 MiB are lost
+// by linear interpolation, and 15.69 / (15.69 + 15.58) = 0.5017 of the port is left. 2 MiB lose nothing.
 TEST_F(TwoSenders, LoseByHowLongTheySend) {
   std::vector<network::CongestionEntry> sizes(2);
   for (network::CongestionEntry& entry : sizes) {
@@ -134,7 +135,8 @@ TEST_F(TwoSenders, LoseByHowLongTheySend) {
   }
 }
 
-// Half of the port: what two can offer are four capacities of it, so 0.6 of 25 GB/s; restored, 0.8 of 50.
+// A fault halves the port: two senders then offer four times its capacity, which leaves 0.6 of 25 GB/s.
+// Restored: 0.8 of 50.
 TEST_F(TwoSenders, MeetOnAPortThatAFaultHasHalvedToo) {
   options_.capacity_changes = {{SimTime{}, LinkId(2), 0.5}, {SimTime(Duration(1)), LinkId(2), 1}};
   Contention contention(system_, topology_, options_);
@@ -152,8 +154,8 @@ TEST_F(TwoSenders, MeetOnAPortThatAFaultHasHalvedToo) {
   EXPECT_EQ(network_.of[2], 0);
 }
 
-// Four messages, three of them from the first NIC, which offers one NIC's capacity, as the second does: two
-// capacities meet on the port, as with one message each. Three from one NIC alone meet nobody.
+// Three messages from the first NIC together offer no more than that NIC can send. With one from the second
+// NIC two capacities meet on the port, as with one message each. Three from one NIC alone meet nobody.
 TEST_F(TwoSenders, OfferWhatTheirNicsCanSendHoweverManyMessagesShareOne) {
   for (int more = 0; more < 2; ++more) system_.activities.push_back(system_.activities[0]);
   Contention contention(system_, topology_, options_);

@@ -75,8 +75,9 @@ TEST(Executor, ThrottlesWhatIsUnderWayOnEveryStream) {
 }
 
 TEST(Executor, ChargesTheHostForEveryLaunchThatAWaitHolds) {
-  // After a kernel of 1 us two collectives of 5 us that the host waits for, and a kernel, each launched in 10
-  // us: 1 + 10 + 5 + 10 + 5 + 10 + 1. The last kernel's wait of 40 us is three launches and two collectives.
+  // A kernel of 1 us, then two collectives of 5 us that the host waits for, then a kernel; these three are
+  // launched in 10 us each: 1 + 10 + 5 + 10 + 5 + 10 + 1 = 42. Before the last kernel lie 40 us: three
+  // launches and two collectives.
   SmallWorld world(2);
   auto synchronising = compute(1_us);
   auto collective = communicate(OpKind::collective, 5000, 1);
@@ -145,8 +146,8 @@ TEST(Executor, GivesAnEmptyMessageItsLatencyUnlessItsTimeIsTakenElsewhere) {
 }
 
 TEST(Executor, CountsAsBusyWhatAnyStreamComputes) {
-  // Stream 1 computes from 0 to 4 us, stream 2 from 0 to 6, both beside an exchange of 10 us; then the
-  // compute stream for 2 us: 8 of 12 us are busy, and 4 us of the exchange are left to wait for.
+  // Streams 1 and 2 compute for 4 and 6 us beside an exchange of 10 us; the compute stream follows for 2 us.
+  // Of 12 us 8 are busy, and 4 us of the exchange are waited for.
   SmallWorld world(1);
   auto one = compute(4_us), two = compute(6_us);
   one.stream = 1, two.stream = 2;
@@ -162,7 +163,7 @@ TEST(Executor, CountsAsBusyWhatAnyStreamComputes) {
 }
 
 TEST(Executor, ChargesTheWaitForALateRankOfAnotherProgramToItWhereThereIsNoPipeline) {
-  // Two programs of a trace meet in a collective of 5 us, after 1 and after 10 us: the first waits 9.
+  // Two programs of a trace meet in a collective of 5 us, after 1 us and after 10 us: the first waits 9 us.
   SmallWorld world(2);
   world.add_class({compute(1_us), communicate(OpKind::collective, 5000, 1)}, {{}, {0}});
   world.add_class({compute(10_us), communicate(OpKind::collective, 5000, 1)}, {{}, {0}});
@@ -188,8 +189,8 @@ TEST(Executor, ChargesATransferWhoseTimeIsGivenToThePipelineAndOtherWorkOfTheHos
 }
 
 TEST(Executor, AddsUpCallsOfMoreCommunicatorsThanTheClockHasTimeFor) {
-  // A call of 3.6e12 bytes takes an hour, 3.6e15 ps; 2^20 communicators together 3.8e21 ps, of 9.2e18 that
-  // fit.
+  // A call of 3.6e12 bytes takes an hour, 3.6e15 ps. 2^20 communicators take 3.8e21 ps together, more than
+  // the 9.2e18 that the clock can hold.
   SmallWorld world(2);
   world.communicators = 1U << 20;
   world.add_class({communicate(OpKind::collective, 3'600'000'000'000, 1)});

@@ -1,4 +1,4 @@
-// Communicators whose calls need not ask the network as long as they are alone.
+// Communicators whose calls do not ask the network as long as they are alone on their links.
 #include "sim/executor/isolated.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@ namespace topsim::executor::isolated_test {
 
 using program::OpKind;
 
-// Two ranks on one link of 1 GB/s, a byte a nanosecond: a communicator of both in slot 0, whose call has 100
-// bytes, another one in slot 1, and a message of 100 bytes from the first to the second.
+// Two ranks on one link of 1 GB/s, a byte per nanosecond. Groups 0 and 1: a communicator of both ranks in
+// slot 0 and one in slot 1; group 2: a message between them. A call of each has 100 bytes.
 class OneLink : public testing::Test {
  protected:
   OneLink() {
@@ -62,7 +62,8 @@ TEST_F(OneLink, IsForCommunicatorsThatAreCalledFromOneStreamAndKeepTheirCapacity
   EXPECT_FALSE(isolated().isolated(0));
 }
 
-// They would have to see each other's calls, which a team that walks does not show.
+// Groups with different members would have to see each other's calls, which a team that walks in lock-step
+// does not show.
 TEST_F(OneLink, IsForOneSetOfMembers) {
   system_.groups[1].members = {0};
   EXPECT_TRUE(isolated().isolated(0));
@@ -79,8 +80,9 @@ TEST_F(OneLink, IsDisturbedWhileOthersCall) {
   EXPECT_TRUE(groups.undisturbed(0));
 }
 
-// Alone from 0 to 40: 60 of 100 bytes are left when the message comes. At half the rate each they take 120
-// ns, to 160; of the message 40 are left then, to 200. The link was busy for 200 ns with 200 bytes.
+// The call is alone for 40 ns, so 60 of its 100 bytes are left when the message comes. At half the rate each,
+// they take 120 ns, to 160. Of the message 40 bytes are left then, to 200. In all the link was busy for 200
+// ns with 200 bytes.
 TEST_F(OneLink, GoesOnInTheNetworkWithWhatIsLeftWhenAnotherComes) {
   IsolatedGroups groups = isolated();
   groups.begin(0, 0, at(0), 5, 9);

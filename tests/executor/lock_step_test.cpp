@@ -1,5 +1,5 @@
-// Walks in lock-step that are remembered (sim/executor/walk_memory.hpp): what is taken over must be what
-// would have happened. Random clusters: tests/property/lock_step_test.cpp.
+// Walks in lock-step that are remembered (sim/executor/walk_memory.hpp): a remembered walk must give what
+// would have happened. Random clusters are in tests/property/lock_step_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/executor/small_world.hpp"
@@ -10,12 +10,13 @@ using namespace topsim::literals;
 using program::Dimension;
 using program::OpKind;
 
-// A collective of 30 us holds half of the units, so that 5 us of work beside it take 10, and of the 20 us
-// that follow 10 are left when it ends; from there on 8 us more are walked. A step takes 10 + 20 + 10 + 8 =
-// 48 us, all of them busy, 15 owed to the collective. In the first step work takes twice as long again for 3
-// ps: 0.75 ps done instead of 1.5, which are 1 and 2 in whole picoseconds, so that the second kernel begins 1
-// ps late. (20 us - 1 ps) / 2 of it done are 10 us in whole picoseconds: both steps go on from what looks
-// like one state, and the second may not take over that its kernel was busy 1 ps less.
+// A step: a collective of 30 us holds half of the units, so 5 us of work beside it take 10. Of the next 20 us
+// of work 10 are done when it ends, and 10 are left; then 8 us follow, which are walked. 10 + 20 + 10 + 8 =
+// 48 us, all busy, 15 of them owed to the collective.
+// In the first step work runs at half its pace for the first 3 ps: 0.75 ps of work are done instead of 1.5,
+// in whole picoseconds 1 instead of 2, so the second kernel begins 1 ps late. Of it (20 us - 1 ps) / 2 are
+// done when the collective ends, in whole picoseconds 10 us. So both steps seem to go on from the same state,
+// but the second must not take over that its kernel was busy for 1 ps less.
 TEST(LockStep, RemembersNoWalkForAKernelThatBeganAtAnotherTime) {
   for (const bool walks : {false, true}) {
     SmallWorld world(2);

@@ -1,5 +1,5 @@
-// A program on an imaginary network without shared links: every call of B bytes takes B nanoseconds (cap 1
-// GB/s), so that times in the tests can be added up with a pencil.
+// A program on an imaginary network without shared links: a call of B bytes takes B nanoseconds (1 GB/s), so
+// that the expected times are simple sums.
 #pragma once
 
 #include "sim/executor/executor.hpp"
@@ -15,7 +15,8 @@ class SmallWorld {
     program_.labels.push_back("op");
   }
 
-  // A class per list of ops; class c runs on rank c when there are several, on all ranks when there is one.
+  // One class per list of ops. With several classes, class c runs on rank c; a single class runs on all
+  // ranks.
   std::uint16_t add_class(const std::vector<program::Op>& ops,
                           const std::vector<std::vector<std::uint32_t>>& dependencies = {}) {
     program::RankProgram cls;
@@ -33,14 +34,14 @@ class SmallWorld {
     return static_cast<std::uint16_t>(program_.classes.size() - 1);
   }
 
-  std::vector<PaceChange> pace_changes;  // of the next run
-  std::vector<program::Grids> grids;     // of the next class
-  std::uint32_t communicators = 1;       // that do the same
-  Duration latency{};                    // of every call
-  bool walks = false;                    // all ranks are a team that may walk in lock-step; no timeline then
+  std::vector<PaceChange> pace_changes;  // applied in the next run
+  std::vector<program::Grids> grids;     // grids of the next class
+  std::uint32_t communicators = 1;       // how many communicators do the same
+  Duration latency{};                    // added to every call
+  bool walks = false;  // all ranks are one team that may walk in lock-step; no timeline then
 
-  // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
-  // on slot 1.
+  // Slot 0 is one group of all ranks, for collectives. Messages go from rank to rank + 1, sent on peer slot 0
+  // and received on slot 1, and back the other way round.
   Outcome run(program::Dimension dimension, int steps = 1, AcceleratorFacts facts = {}, int ctas = 0,
               std::vector<double> slowdowns = {}) {
     const std::uint32_t n = program_.ranks;

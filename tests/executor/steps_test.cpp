@@ -1,4 +1,4 @@
-// Collectives sent message by message, where a pencil says what must come out.
+// Collectives sent message by message, in cases with a simple expected result.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -48,16 +48,16 @@ Outcome run(const topology::Topology& topology, std::uint32_t ranks, CollectiveF
   return simulate(all_reduce(ranks), router, nccl, options, nullptr);
 }
 
-// Nothing is sent, nothing is waited for: the step is as long as the program without the call, nothing.
+// With one rank nothing is sent or waited for, and the program has nothing else: the step takes no time.
 TEST(Steps, ACommunicatorOfOneRankHasNothingToWaitFor) {
   const topology::Topology topology = two_nodes("azure-ndv4");
   for (const CollectiveForm form : {CollectiveForm::steps, CollectiveForm::hops})
     EXPECT_EQ(run(topology, 1, form).step_times.front(), Duration{});
 }
 
-// An accelerator of a p5 has four NICs beside it, one port to NCCL, and its channels leave by all of them:
-// hops between the same two ranks carry a quarter of the bytes by each. A ring of two sends 2 (n - 1) / n = 1
-// byte a byte. LL128, which AWS' latency favours, sends 16 for 15.
+// On a p5 an accelerator has four NICs, which NCCL uses as one port; its channels leave by all four, so each
+// carries a quarter of the hops' bytes. A ring of two sends 2 (n - 1) / n = 1 byte per byte, and LL128,
+// preferred at AWS's latency, 16 bytes for 15: 16 MiB x 16 / 15 by each NIC.
 TEST(Steps, HopsLeaveByTheNicsThatTheirChannelsName) {
   topology::Topology topology = two_nodes("p5");
   topology = topology.with_ranks_on({topology.accelerators()[0], topology.accelerators()[8]});
@@ -96,7 +96,8 @@ program::Program send() {
   return program;
 }
 
-// Its four NICs carry a quarter each, over one connection each, whose paths ECMP draws one by one.
+// The four NICs carry a quarter of the message each, over one connection each; ECMP draws the path of every
+// connection.
 TEST(Steps, APartOfAMessageTakesThePathOfOneConnection) {
   topology::TopologySpec spec;
   spec.node.use = "p5";
