@@ -8,8 +8,8 @@
 
 namespace topsim::heap_test {
 
-// What was there stays, and what comes holds what is written: 64 vectors of 2^16 numbers from n on sum to
-// 64 x (2^16 x (2^16 - 1) / 2) + 2^16 x (0 + 1 + ... + 63) = 137,436,856,320 + 132,120,576.
+// Memory keeps its content wherever its pages come from. List n of 64 holds the 2^16 numbers from n on; all
+// together sum to 64 x (2^16 x (2^16 - 1) / 2) + 2^16 x (0 + 1 + ... + 63) = 137,436,856,320 + 132,120,576.
 TEST(Heap, HoldsWhatItHeldWhereverItsPagesComeFrom) {
   const std::vector<std::size_t> before(1000, 7);
   keep_freed_memory();

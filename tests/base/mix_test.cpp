@@ -21,7 +21,7 @@ TEST(Mix, DrawsTheSequenceOfSplitmix64) {
 }
 
 TEST(Mix, OfTwoDependsOnTheirOrderAndOnEither) {
-  // 64 x 64 pairs of small numbers: of random 64-bit values two of 4096 are the same once in 10^12.
+  // 64 x 64 pairs of small numbers. Among 4096 random 64-bit values two are equal once in 10^12.
   std::set<std::uint64_t> seen;
   for (std::uint64_t a = 0; a < 64; ++a)
     for (std::uint64_t b = 0; b < 64; ++b) seen.insert(mix(a, b));
@@ -36,7 +36,8 @@ TEST(HashWords, TellsSequencesApartByOrderAndLength) {
 }
 
 TEST(HashWords, SpreadsWhatDiffersInTheHighestBitsOverASmallTable) {
-  // Two bits at the top of either word: a table of 2^16 slots looks at the lowest 16 bits of the hash alone.
+  // Words that differ only in their two highest bits. A table of 2^16 slots uses only the lowest 16 bits of
+  // the hash.
   std::set<std::uint64_t> slots;
   for (std::uint64_t a = 0; a < 4; ++a)
     for (std::uint64_t b = 0; b < 4; ++b)

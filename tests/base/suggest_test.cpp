@@ -19,7 +19,7 @@ TEST(Closest, TheFirstPartOfANameStandsForIt) {
   EXPECT_EQ(closest("H100", known), "h100-nvl");
 }
 
-// "gpu" is one letter from cpu and means something else; another program's key finds ours.
+// "gpu" is one letter from "cpu" but means something else; the key of another program finds ours.
 TEST(Closest, WhatOthersCallAThingIsUnderstood) {
   const std::vector<std::string> kinds{"accelerator", "cpu", "nic"}, keys{"layers", "hidden", "heads"};
   EXPECT_EQ(closest("GPU", kinds), "accelerator");
@@ -27,10 +27,10 @@ TEST(Closest, WhatOthersCallAThingIsUnderstood) {
   EXPECT_EQ(closest("num_hidden_layers", kinds), std::nullopt);
 }
 
-// Where no edit of a name gives another, its words do: those of a provider's own name for a machine.
+// A provider's own name for a machine is no edit of a known name, but shares words with it.
 TEST(Nearest, NamesShareMostWords) {
   const std::vector<std::string> known{"a3-megagpu-8g", "azure-nd-h100-v5", "gcp-a3-megagpu-8g", "hgx-h100"};
-  const std::vector<std::string> nearest{"gcp-a3-megagpu-8g", "a3-megagpu-8g"};  // 1 + 1 + 0.5 words, 1 + 0.5
+  const std::vector<std::string> nearest{"gcp-a3-megagpu-8g", "a3-megagpu-8g"};  // 2.5 and 1.5 words shared
   EXPECT_EQ(closest("gcp-a3-mega", known), std::nullopt);
   EXPECT_EQ(nearest_by_words("GCP a3 mega", known, 2), nearest);
   EXPECT_TRUE(nearest_by_words("tpu", known, 2).empty());
