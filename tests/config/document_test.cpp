@@ -144,7 +144,8 @@ TEST(Picture, IsTheOneOfTheContract) {
             "   = keys of a link: bandwidth, kind, lanes, latency, length, source\n");
 }
 
-// The key's five letters take 1 + 3 x 2 + 1 = 8 columns, and the nine before the number 9 + 3 = 12.
+// Each of the key's three wide letters takes two columns: its five letters take 1 + 3 x 2 + 1 = 8, and the
+// nine before the number 9 + 3 = 12.
 TEST(Picture, AMarkIsAsWideAsTheTerminalShowsItsLetters) {
   Problem key;
   key.place = {"c.json", 1, 3, 5};

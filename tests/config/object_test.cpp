@@ -128,8 +128,8 @@ TEST(Object, WhatIsWrittenReadsBackTheSame) {
   EXPECT_EQ(read_plan(write(plan)), plan);
 }
 
-// "count" is a key of lanes; "seq_len" and "gpus" of nothing here. Elements of lists have no one path: "use"
-// and "latency" are found in `link`, not in `links`.
+// "count" is a key of lanes; "seq_len" is none here. Elements of a list have no single path, so "use" and
+// "latency" are found in `link`, not in `links`.
 TEST(HomeOfKey, IsThePathOfTheObjectThatHasIt) {
   EXPECT_EQ(home_of_key<demo::Plan>("count"), "lanes.count");
   EXPECT_EQ(home_of_key<demo::Plan>("latency"), "link.latency");

@@ -57,7 +57,7 @@ TEST(Quantity, WhatIsNoNumberIsRefused) {
   EXPECT_TRUE(parse_quantity(Dimension::flop_rate, "1e308 PFLOP/s").error);
 }
 
-// A link of 1e300 byte/s is no link: nothing that exists comes near 1e18, nor near 1e-9 at the other end.
+// A link of 1e300 byte/s does not exist: everything real lies between 1e-9 and 1e18.
 TEST(Quantity, WhatNothingCanHaveIsRefused) {
   EXPECT_EQ(parse_quantity(Dimension::bandwidth, "1e300 Gbit/s").error->label, "at most 1e+06 TB/s");
   EXPECT_TRUE(parse_quantity(Dimension::bandwidth, "8.1e18 bit/s").error);
