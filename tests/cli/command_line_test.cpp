@@ -87,8 +87,8 @@ TEST(CommandLine, CompletionKnowsEveryCommandAndFlag) {
   }
 }
 
-// zsh refuses to complete a command that has two specifications of all the rest, and offers an option again
-// only where a star says so.
+// zsh does not complete a command that has two specifications of the remaining arguments, and offers an
+// option again only if a star says so.
 TEST(CommandLine, ZshIsToldOnceWhatTheRestIsAndWhatRepeats) {
   std::istringstream script(call({"completion", "zsh"}).out);
   int commands_seen = 0;

@@ -26,7 +26,7 @@ TEST(FailIf, RefusesWhatIsNoCondition) {
   }
 }
 
-// A gate that can never close is a mistake, not a pass.
+// A condition of the wrong kind could never hold: it is refused, not passed.
 TEST(FailIf, RefusesAFigureOfAnotherKind) {
   for (const char* text : {"step_time > 3 GB", "mfu > nan", "mfu > inf", "mfu > 1 ms", "memory > 10 s",
                            "tokens_per_second < 3 GB/s", "accelerators.idle_seconds.straggler > 1 GB"}) {

@@ -8,7 +8,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Clock::time_point kBegan{100s};
 
-// `done` of 1,000 ops.
+// A run with `done` of 1,000 ops done.
 void begin(executor::Progress& run, std::uint64_t done, executor::UnfoldedReason apart) {
   run.ranks = 6144, run.rank_classes = 6140;
   run.unfolded_by = apart;
@@ -16,7 +16,7 @@ void begin(executor::Progress& run, std::uint64_t done, executor::UnfoldedReason
   run.began = kBegan;
 }
 
-// A fiftieth of the ops in two seconds: 100 s in all. Half of that in 8 s: 800 s are 13.3 min.
+// 20 of 1,000 ops in 2 s: about 100 s in all. 10 in 8 s: 800 s, or 13.3 min.
 TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
   executor::Progress run;
   begin(run, 20, executor::UnfoldedReason::by_hash);
@@ -30,8 +30,9 @@ TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
   EXPECT_EQ(long_run_text(run, kBegan + 2s), "note: 6144 ranks are of 6140 kinds: about 100 s a run\n");
 }
 
-// The first of each collective takes its packets' time, the others none: a thousandth after 3 s was seen to
-// be a third after 3.4 s.
+// Only the first call of each collective is simulated packet by packet; later ones cost nothing. So the ops
+// done foretell little at first: a run was seen with a thousandth of them done after 3 s and a third after
+// 3.4 s.
 TEST(LongRun, OfPacketsIsSaidOnceMostCollectivesWereSimulated) {
   executor::Progress run;
   begin(run, 1, executor::UnfoldedReason::by_packet);
@@ -57,7 +58,7 @@ TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
   EXPECT_EQ(long_run_text(run, kBegan + 1h), "");  // over
 }
 
-// 100 and 50 s, of a study that has no ops of its own.
+// A study has no ops of its own: its longest run counts, 100 s beside 50 s.
 TEST(LongRun, OfAStudyIsItsLongest) {
   executor::Progress study;
   executor::RunOfStudy quick(&study);
@@ -72,7 +73,7 @@ TEST(LongRun, OfAStudyIsItsLongest) {
   EXPECT_TRUE(quick.progress.stopped());
 }
 
-// 5 of 1,000 ops foretell nothing; 20 in a second leave 49 s.
+// 5 of 1,000 ops are too few to tell; 20 in a second leave 980 / 20 = 49 s.
 TEST(ProgressJson, SaysHowMuchIsLeftOnceItCanBeTold) {
   executor::Progress run;
   begin(run, 5, executor::UnfoldedReason::by_place);
