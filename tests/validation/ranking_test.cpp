@@ -23,8 +23,8 @@ Summary ranked(const std::vector<Prediction>& steps) {
   return summary;
 }
 
-// Published 1 < 2 < 3, predicted 1 < 3 < 2: of three pairs two agree, (2 - 1) / 3. The other job's order is
-// its own.
+// Published 1 < 2 < 3, predicted 1 < 3 < 2: two of three pairs agree, tau = (2 - 1) / 3. Steps of another job
+// form no pairs with these.
 TEST(Ranking, TauCountsPairsOfOneJob) {
   const Summary one = ranked({step("a", 1, 1), step("a", 2, 3), step("a", 3, 2)});
   EXPECT_EQ(one.pairs, 3u);
@@ -34,8 +34,8 @@ TEST(Ranking, TauCountsPairsOfOneJob) {
   EXPECT_FALSE(ranked({step("a", 1, 1), step("b", 2, 3)}).tau);
 }
 
-// Family f has one pair, in order: 1. Family g has three, of which 3 > 2 alone is in order: (1 - 2) / 3. The
-// mean of both is 1/3, of all four pairs (2 - 2) / 4 = 0.
+// Family f has one pair, in order: tau 1. Family g has three, of which only the pair of published 2 and 3 is
+// in order: (1 - 2) / 3. The mean over families is 1/3; over all four pairs (2 - 2) / 4 = 0.
 TEST(Ranking, EveryFamilyWeighsTheSame) {
   std::vector<Prediction> steps = {step("a", 1, 1), step("a", 2, 2), step("b", 1, 3), step("b", 2, 1),
                                    step("b", 3, 2)};
@@ -45,7 +45,8 @@ TEST(Ranking, EveryFamilyWeighsTheSame) {
   EXPECT_NEAR(*summary.tau_of_pairs, 0, 1e-12);
 }
 
-// 1.05 is within 6 % of 1, 1.2 is beyond 6 % of both: of the two clear pairs one agrees, of all three two.
+// 1.05 is within 6 % of 1, so that pair is within the noise; 1.2 is clear of both. All three pairs: two
+// agree, 1/3. Clear pairs: one of two agrees, 0.
 TEST(Ranking, PairsWithinTheNoiseAreNotClear) {
   const Summary summary = ranked({step("a", 1, 2.2), step("a", 1.05, 2.3), step("a", 1.2, 2.25)});
   EXPECT_NEAR(*summary.tau, 1.0 / 3, 1e-12);
@@ -53,8 +54,8 @@ TEST(Ranking, PairsWithinTheNoiseAreNotClear) {
   EXPECT_NEAR(*summary.tau_beyond_noise, 0, 1e-12);
 }
 
-// The same batch on 8, 16 and 32: published 1, 0.5 and 0.25 s scale perfectly, predicted 1, 0.55 and 0.3025 s
-// cost 1.1 times the accelerator seconds with every doubling.
+// The same batch on 8, 16 and 32 accelerators. Published 1, 0.5 and 0.25 s scale perfectly; predicted 1, 0.55
+// and 0.3025 s cost 1.1 times the accelerator seconds with every doubling.
 TEST(Ranking, SlopeIsTheErrorThatADoublingAdds) {
   const Summary summary = ranked({step("a", 1, 1, 8), step("b", 0.5, 0.55, 16), step("c", 0.25, 0.3025, 32)});
   EXPECT_EQ(summary.series, 1u);
