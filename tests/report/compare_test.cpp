@@ -52,7 +52,7 @@ TEST(Compare, RowsAlikeAreLeftOut) {
                                             "throughput.tokens_per_second"));
 }
 
-// Another plan has other collectives: their bandwidth has nothing to be compared with.
+// A collective that only one plan has is not compared.
 TEST(Compare, ACollectiveThatOneCandidateLacksIsNoRow) {
   Candidate a = candidate("tp8", 10_ms), b = candidate("tp4", 12_ms);
   CollectiveRow row;
@@ -75,7 +75,8 @@ TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
               HasSubstr("roce is 1.20 times faster per step than ib"));
 }
 
-// 4 of 10 ms are data parallel, 3 the bubble, 2 waiting, 1 host: the first two explain 7 of 10.
+// Of 10 ms more, 4 are data parallel, 3 bubble, 2 waiting, 1 host: the first two reasons explain more than
+// half.
 TEST(Compare, NamesTheReasonsThatExplainHalfOfTheDifference) {
   Candidate slow = candidate("roce", 10_ms);
   auto& idle = slow.result.account.idle;
@@ -90,7 +91,8 @@ TEST(Compare, NamesTheReasonsThatExplainHalfOfTheDifference) {
               HasSubstr("; 40.0 % of the difference is exposed data parallel, 30.0 % pipeline bubble"));
 }
 
-// One of two counts failures: what the other does not know is no zero, and their costs are of two kinds.
+// Only one of two candidates counts failures: the other's reliability is unknown, not zero, and is not
+// compared.
 TEST(Compare, WhatOneCandidateDoesNotKnowIsNoZero) {
   Candidate plain = candidate("plain", 10_ms), days = candidate("days", 10_ms);
   days.result.goodput = Goodput{};
@@ -100,8 +102,7 @@ TEST(Compare, WhatOneCandidateDoesNotKnowIsNoZero) {
     EXPECT_THAT(row.metric, Not(::testing::StartsWith("reliability."))) << row.metric;
 }
 
-// A switch without ports for the link: a comparison that hides it compares fairy tales.
-// The figures of a replayed trace are 0 because nobody knows them.
+// A replayed trace has no such figures; its zeros mean unknown.
 TEST(Compare, ATraceHasNoTokensFlopsAndMemoryToCompare) {
   const auto rows = [](bool trace) {
     Candidate model = candidate("model", 10_ms), other = candidate("other", 10_ms);
@@ -117,6 +118,7 @@ TEST(Compare, ATraceHasNoTokensFlopsAndMemoryToCompare) {
   }
 }
 
+// A warning of a run, such as of a switch without ports for its link, must not disappear in a comparison.
 TEST(Compare, RepeatsWhatTheRunsWarnOf) {
   Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
   for (Candidate* each : {&a, &b})
@@ -129,8 +131,8 @@ TEST(Compare, RepeatsWhatTheRunsWarnOf) {
   EXPECT_THAT(of({a, b}).remarks, Not(::testing::Contains(HasSubstr("by the way"))));
 }
 
-// What moves by a third but is worth a fortieth of a thousandth of the step is a row for --all; a price is
-// not.
+// 0.75 us against 1 us is a third more, but a fortieth of a thousandth of the step: a row for --all only.
+// Memory is always a row.
 TEST(Compare, TriflesAreNoRows) {
   Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
   a.result.account.idle[static_cast<std::size_t>(Reason::other)] = Duration(750'000);
@@ -189,7 +191,7 @@ TEST(Compare, SamplesThatAgreeAreSignificant) {
                 "percentile +10.0 % to"));
 }
 
-// 300 ms where the other waits for a microsecond: no percentage.
+// 3 ms where the other waits for 1 us: a factor, no percentage.
 TEST(Compare, ManyTimesNextToNothingIsNoPercentage) {
   Candidate ib = candidate("ib", 10_ms), roce = candidate("roce", 12_ms);
   ib.result.account.idle[static_cast<std::size_t>(executor::Reason::straggler)] = 1_us;
@@ -264,7 +266,7 @@ Interval exactly(double value) {
   return {value, value, value};
 }
 
-// Dollars a step and dollars a token differ by the same share, up to rounding: always in this order.
+// Dollars per step and per token differ by the same share, up to rounding. Their order must not depend on it.
 TEST(Compare, RowsOfOneEffectKeepTheirOrder) {
   for (int k = 0; k < 60; ++k) {
     std::vector<Candidate> both{candidate("ib", 10_ms + k * 7_us), candidate("roce", 11_ms + k * 13_us)};
@@ -295,22 +297,23 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   }
   ib.cost->bill.items.push_back({BomCategory::network_switch, "qm", "qm", 1, exactly(20), "quote", 0});
   roce.cost->bill.items.push_back({BomCategory::network_switch, "sn", "sn", 1, exactly(5), "quote", 0});
-  // 85 x 11 against 100 x 10: 6.5 % less; even at (100/1.1 - 80)/20 = 54.5 % of the other's fabric.
+  // 85 x 11 against 100 x 10: 6.5 % less per token. Break-even: (100/1.1 - 80)/20 = 54.5 % of the other's
+  // fabric price.
   const std::string verdict = of({ib, roce}).verdict;
   EXPECT_THAT(verdict, HasSubstr("cost per token: roce costs 6.50 % less than ib"));
-  // It wins now: 5 of 20 are 25 %.
+  // It costs less now: 5 of 20 are 25 %.
   EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
   EXPECT_THAT(verdict, HasSubstr(", now it is 25.0 %"));
-  // 100 x 10 against 85 x 13: its servers alone cost more than the other's all: (100/1.3 - 80)/20 = -15 %.
+  // 100 x 10 against 85 x 13: its servers alone cost more than the other's total; (100/1.3 - 80)/20 = -15 %.
   roce.steps.assign(roce.steps.size(), 13_ms);
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce would not win with a free fabric"));
   roce.steps.assign(roce.steps.size(), 11_ms);
-  // Failures that take half of its time double what its token costs: 85 x 11 / 0.5 = 1.87 times.
+  // Failures that take half of its time double its cost per token: 85 x 11 / 0.5 against 1000, 1.87 times.
   for (Candidate* each : {&ib, &roce}) each->result.goodput = Goodput{};
   ib.result.goodput->share = {1, 1, 1};
   roce.result.goodput->share = {0.5, 0.5, 0.5};
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce costs 87.0 % more than ib"));
-  // Beside a candidate that counts none they say nothing, nor do costs of a step.
+  // With failures of one candidate only, costs per token and per step are not compared.
   ib.result.goodput.reset();
   const Comparison uneven = of({ib, roce});
   EXPECT_THAT(uneven.verdict, HasSubstr("not compared: those of roce count failures"));
@@ -322,8 +325,7 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
 }
 
-// The table is of the first sample, +20 %; the median is +5 %, and so are the costs of equal machines.
-// Nor is a job that never trains cheap: its step with failures and its dollars have no end.
+// A job that never trains is not cheap: its step time with failures and its dollars are infinite.
 TEST(Compare, WhatNeverTrainsIsNotFree) {
   std::vector<Candidate> both{candidate("runs", 10_ms), candidate("stuck", 9_ms)};
   for (Candidate& each : both) {
@@ -348,12 +350,12 @@ TEST(Compare, WhatNeverTrainsIsNotFree) {
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [](const auto& each) { return each.at("metric") == "cost.usd_per_step"; });
   EXPECT_TRUE(row->at("values").at(1).is_null());
-  // As the baseline it is no standard: the other has no finite difference to it.
+  // As the baseline it is no standard either: the other's difference to it is not finite.
   std::swap(both[0], both[1]);
   EXPECT_THAT(compare(both).verdict, HasSubstr("failures leave stuck no time to train"));
 }
 
-// A switch without a price is not free.
+// A switch without a known price is not free.
 TEST(Compare, PartsWithoutAPriceAreNotComparedAsFree) {
   const auto with_cost = [](Candidate each, std::optional<Interval> price) {
     each.cost.emplace();
@@ -395,7 +397,7 @@ TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {
   const std::string model = R"({"model": "llama3-8b"})";
   EXPECT_THAT(remarks(model, R"({"model": "llama3-8b", "task": "prefill"})", "{}"),
               Contains("a does pretrain, b prefill: not the same work"));
-  // What the scenario leaves out is what the run took.
+  // What the scenario leaves out is taken from the run.
   EXPECT_THAT(remarks(model, R"({"model": "llama3-8b", "sequence": 512})", R"({"sequence": 8192})"),
               Contains("sequences have 8192 tokens in a, 512 in b: not the same work"));
   EXPECT_THAT(remarks(model, R"({"trace": {"format": "goal", "path": "x.goal"}})", "{}"),
@@ -406,6 +408,8 @@ TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {
           "a is simulated with network model flow, b with analytic: a part of the difference is theirs"));
 }
 
+// The table shows the first sample, +20 %. The median is +5 %, and so is the cost, since the machines cost
+// the same.
 TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
   Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
   Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});

@@ -52,7 +52,7 @@ TEST(Quantile, InterpolatesBetweenOrderStatistics) {
 }
 
 TEST(Cost, IsThePurchaseWrittenOffPlusTheEnergy) {
-  // 31,557,600 USD over one year of 31,557,600 s: 1 USD/s. 24 kW x 1.5 x 0.1 USD/kWh = 3.6 USD/h = 0.001
+  // 31,557,600 USD over one year of 31,557,600 s are 1 USD/s. 24 kW x 1.5 x 0.1 USD/kWh = 3.6 USD/h = 0.001
   // USD/s.
   const CostModel cost = model(31'557'600, 0, 24'000);
   EXPECT_DOUBLE_EQ(cost.energy_per_second(Draws(0)), 0.001);
@@ -60,8 +60,8 @@ TEST(Cost, IsThePurchaseWrittenOffPlusTheEnergy) {
 }
 
 TEST(Cost, BreakEvenIsThePriceAtWhichTokensCostTheSame) {
-  // Servers 80, fabric 20; the other is 10 % slower: it may cost 100 / 1.1 = 90.909 in all, 10.909 for its
-  // fabric, 54.5 % of the reference's. Without energy.
+  // Servers 80, fabric 20, no energy. The other takes 10 % longer, so it may cost 100 / 1.1 = 90.909 in all
+  // and 10.909 for its fabric: 54.5 % of the reference's.
   const CostModel reference = model(80, 20, 0);
   const CostModel other = model(80, 15, 0);
   const auto share = break_even_fabric_share(reference, 1.0, other, 1.1, Draws(0));
@@ -111,8 +111,7 @@ TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   EXPECT_TRUE(find(bill, BomCategory::nic)->included) << "a server's price contains its NICs";
 }
 
-// Of a topology from a file there are no servers to look up, but its accelerators are the catalogue's: 700 W
-// each.
+// A topology from a file has no servers to look up, but its accelerators are in the catalogue: 700 W each.
 TEST_F(Bill, AcceleratorsOfAFileDrawTheirPower) {
   const BillOfMaterials bill = bill_of_materials(two_nodes(), topology::TopologySpec{}, catalogue(), {});
   ASSERT_NE(find(bill, BomCategory::accelerator), nullptr);
@@ -128,8 +127,8 @@ TEST_F(Bill, AServerMadeFromAnotherRecipeIsPricedAsThatOne) {
   EXPECT_THAT(find(bill, BomCategory::server)->price_source, HasSubstr("of a dgx-h100"));
 }
 
-// What was asked of buyers for an H100 box, NVIDIA's list for an H200 one; a B300 box has no price but a
-// B200's, which is another machine, as an HGX beside a DGX of the same accelerators is not.
+// The H100 box has a street price, asked of buyers; the H200 one NVIDIA's list price. A B300 box is priced as
+// a B200's, which is another machine; an HGX priced as the DGX of the same accelerators is not.
 TEST_F(Bill, WhatAPriceIsAndOfWhichMachineIsSaid) {
   const auto server = [](const char* node) {
     topology::TopologySpec spec;
@@ -159,9 +158,9 @@ TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {
   EXPECT_LT(bill.capital_range().low, bill.capital_range().high);
 }
 
-// The worked example of configs' sources: 128 nodes of 8 H100, 1,024 cables to the leaves and as many up.
-// Quantum-2 (64 ports): 1,024 / 32 = 32 leaves, 1,024 / 64 = 16 spines. Tomahawk 5 (128 ports of 400 Gbit/s):
-// 16 and 8.
+// The example of configs' sources: 128 nodes of 8 H100, 1,024 cables to the leaves and as many up. Quantum-2
+// (64 ports): 1,024 / 32 = 32 leaves and 1,024 / 64 = 16 spines. Tomahawk 5 (128 ports of 400 Gbit/s): 16 and
+// 8.
 TEST_F(Bill, AThousandAcceleratorsNeedTheSwitchesAndMoneyThatWasPublished) {
   const auto fabric_of = [](const char* node, const char* recipe) {
     topology::TopologySpec spec;
@@ -179,8 +178,9 @@ TEST_F(Bill, AThousandAcceleratorsNeedTheSwitchesAndMoneyThatWasPublished) {
     for (const BomItem& item : bill->items) cables += item.category == BomCategory::cable ? item.count : 0;
     EXPECT_EQ(cables, 2048);
   }
-  // Cost sheet of August 2024, without NICs: 4.35 to 5.02 million USD on InfiniBand; planner's and merchant
-  // offers on Tomahawk 5: 1.85 to 3.14. Ours must overlap them, and Ethernet must be the cheaper one.
+  // Published: a cost sheet of August 2024, without NICs, 4.35 to 5.02 million USD on InfiniBand; a planner's
+  // and merchants' offers on Tomahawk 5, 1.85 to 3.14. The catalogue's ranges must overlap these, and
+  // Ethernet must cost less.
   EXPECT_LT(ib.capital_range(true).low, 5.02e6);
   EXPECT_GT(ib.capital_range(true).high, 4.35e6);
   EXPECT_LT(ethernet.capital_range(true).low, 3.14e6);
@@ -198,7 +198,7 @@ TEST_F(Bill, SwitchesThatAreMostlyEmptyAreARemark) {
   EXPECT_THAT(bill.remarks, ::testing::Contains(HasSubstr("the 8 leaves of sn5600 use 12 % of their ports")));
 }
 
-// The catalogue has one offer for a QM8700, and nobody knows where from.
+// The catalogue's only offer for a QM8700 has no known source.
 TEST_F(Bill, PricesWithoutASourceAreSaid) {
   topology::TopologySpec spec;
   spec.node.use = "dgx-a100";
@@ -214,7 +214,7 @@ TEST_F(Bill, PricesWithoutASourceAreSaid) {
   EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), quoted).remarks, ::testing::Not(remark));
 }
 
-// Two planners guess what an SN5600 costs; a QM9700 has offers of a shop and of NVIDIA beside such guesses.
+// An SN5600's price is guessed by two planners; a QM9700 has such guesses and offers of a shop and of NVIDIA.
 TEST_F(Bill, PricesThatAreEstimatesAloneAreSaid) {
   const auto remarks = [&](const char* link, const char* model, const CostSpec& cost) {
     topology::TopologySpec spec;
@@ -233,8 +233,8 @@ TEST_F(Bill, PricesThatAreEstimatesAloneAreSaid) {
   EXPECT_THAT(remarks("roce-400g", "sn5600", quoted), ::testing::Not(remark));
 }
 
-// Two trays of an NVL72, four NICs each on leaves of their own rails: eight cables, and as many up to a
-// spine. The 144 NVLinks between the trays and the rack's switches are the rack's.
+// Two trays of an NVL72 with four NICs each, each on a leaf of its own rail: eight cables down and eight up
+// to a spine. The 144 NVLinks between trays and switches belong to the rack.
 TEST_F(Bill, NvlinksOfARackAreNoCablesOfTheFabric) {
   topology::TopologySpec spec;
   spec.node.use = "gb200-nvl72";

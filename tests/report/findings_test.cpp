@@ -36,7 +36,7 @@ TEST(Findings, AFabricThatCarriedNothingIsSaidFirst) {
   EXPECT_EQ(result.findings[0].message, "the fabric carried no traffic; this comparison cannot differ");
 }
 
-// A flag of 16 B from one node to the other is all latency: what links carried says nothing of it.
+// A flag of 16 B between the nodes takes latency only, which the bytes on links do not show.
 TEST(Findings, AFabricThatCarriedFlagsAloneIsNotCalledIdle) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
@@ -50,7 +50,7 @@ TEST(Findings, AFabricThatCarriedFlagsAloneIsNotCalledIdle) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "carried no traffic"));
 }
 
-// 137.5 GB/s at once over a cable of 50 GB/s.
+// A demand of 137.5 GB/s on a cable of 50 GB/s: 275 %.
 TEST(Findings, APeakAboveACableIsTheDemandWhereMessagesShareNothing) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
@@ -63,7 +63,7 @@ TEST(Findings, APeakAboveACableIsTheDemandWhereMessagesShareNothing) {
   EXPECT_TRUE(says(result(), "is asked for 275 % of what it carries"));
 }
 
-// Twice the model's FLOPs in the same time: a card that clocks above its data sheet.
+// 105 % of the peak: a card that clocks above its data sheet.
 TEST(Findings, MoreThanThePeakIsExplained) {
   const topology::Topology topology = two_nodes();
   const executor::Outcome outcome = two_steps(topology);
@@ -75,8 +75,8 @@ TEST(Findings, MoreThanThePeakIsExplained) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "105 % of the peak"));
 }
 
-// 1 ms of a step of 10 is lost beside a ring of 8 channels, on a fabric that is full. A margin of 8 of 132
-// units would take 8 / 124 of 5.5 ms of work, 0.35 ms, from products that take all units.
+// 1 ms of a step of 10 is lost beside a ring of 8 channels, on a full fabric. Leaving a margin of 8 of 132
+// units would cost 8 / 124 of 5.5 ms of work, 0.35 ms, if products take all units.
 TEST(Findings, KernelsThatCommunicationSlowsAreSaidWithWhatShortensThem) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
@@ -103,18 +103,18 @@ TEST(Findings, KernelsThatCommunicationSlowsAreSaidWithWhatShortensThem) {
   EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
   program.classes[0].grids = {{0, {}, 1, {}, 1}};
   EXPECT_THAT(said().remedy, HasSubstr("compute.sm_margin 8"));
-  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("micro_batch")));  // its pipeline's bubble would grow
+  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("micro_batch")));  // the bubble would grow
   facts.pipeline_stages = 1;
   EXPECT_THAT(said().remedy, HasSubstr("micro_batch"));
-  lose(340_us);  // less than the margin's own price
+  lose(340_us);  // less than the margin would cost
   EXPECT_EQ(said().severity, Severity::note);
   EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
   lose(1_ms);
-  for (executor::LinkClass& link : outcome.links) link.bytes = 0.1e9;  // a fifth of the time on the uplink
+  for (executor::LinkClass& link : outcome.links) link.bytes = 0.1e9;  // 4 of 20 ms on the uplink
   EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
 }
 
-// Where launches are the limit, more of them are no advice.
+// Where launches are the limit, a change that launches more kernels is not proposed.
 TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
@@ -142,7 +142,7 @@ TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
   EXPECT_TRUE(hints());
 }
 
-// A trace has ranks and messages; one of the two ranks does nothing in it.
+// A trace of ranks and messages in which one of the two ranks does nothing.
 TEST(Findings, RanksWithoutAPartInATraceAreCounted) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
@@ -179,26 +179,26 @@ TEST(Findings, OversubscriptionIsAWarningOnlyWhereItLimits) {
     });
     return at->severity;
   };
-  // Of the path's 12 + 8 ms the uplink limits 8.
+  // The uplink limits 8 of the critical path's 12 + 8 ms.
   EXPECT_TRUE(
       says(with(outcome, topology),
            "leaf switches are 2.00:1 oversubscribed; links between switches limit 40.0 % of the step"));
   EXPECT_EQ(severity(), Severity::warning);
-  // 7.5 of the 8 ms are latency, which more bandwidth does not shorten.
+  // 7.5 of these 8 ms are latency, which more bandwidth does not shorten.
   outcome.critical_path[1].latency = 7500_us;
   EXPECT_TRUE(says(with(outcome, topology), "links between switches limit 2.5 % of the step"));
   EXPECT_FALSE(says(with(outcome, topology), "links limit"));
   EXPECT_EQ(severity(), Severity::note);
   outcome.critical_path[1].limiting_link = link_between(topology, "node0/nic0", "leaf0");
-  // The uplink runs at its 25 GB/s: nobody is limited by it alone, but by who else is there.
+  // The uplink is full at times, at 25 GB/s, but limits nothing on the critical path.
   EXPECT_TRUE(
       says(with(outcome, topology), "2.00:1 oversubscribed; links between switches are full at times"));
   for (executor::LinkClass& each : outcome.links) each.peak_rate = std::min(each.peak_rate, 24e9);
   EXPECT_TRUE(says(with(outcome, topology), "2.00:1 oversubscribed and limit nothing"));
 }
 
-// Three nodes, whose leaves have 50 GB/s below; above 25, 12.5 and 50: two of three, the second 4:1. The
-// mean, 150 to 87.5, is nobody's ratio.
+// Three leaves with 50 GB/s below and 25, 12.5 and 50 above: two are oversubscribed, the second most, 4:1.
+// The mean, 150 to 87.5, is the ratio of none.
 TEST(Findings, TheLeafThatIsOversubscribedMostIsNamed) {
   topology::TopologyBuilder builder;
   builder.set_nodes(3);
@@ -236,13 +236,14 @@ TEST(Findings, ASlotNarrowerThanItsNicIsNamed) {
                    "on 2 of 2 NICs: node0/nic0 carries 25.0 GB/s to a fabric port of 50.0 GB/s"));
 }
 
-// NCCL's own pace limits most collectives: the link it presses hardest is named, and who presses it.
+// Most collectives are limited by NCCL's own rate: the link that it loads most is named, and that NCCL drives
+// it.
 TEST(Findings, ALinkThatNcclDrivesIsNamedToo) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
   outcome.critical_path[1].paced_link = link_between(topology, "node0/nic0", "leaf0");
   outcome.critical_path[1].limiting_link = {};
-  // 8 of the path's 20 ms.
+  // 8 of the 20 ms of the path.
   EXPECT_TRUE(says(with(outcome, topology), "links, as NCCL drives them, limit 40.0 % of the step"));
 }
 
@@ -267,7 +268,7 @@ TEST(Findings, NearlyFullMemoryNamesTheShare) {
 TEST(Findings, LaunchBoundAndStragglerComeFromTheIdleAccount) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
-  // Mean over the two ranks: straggler 0.5 of 10 ms; the host idles nobody.
+  // Mean over both ranks: 0.5 of 10 ms for the slowest; nobody waits for the host.
   EXPECT_TRUE(says(with(outcome, topology), "wait 5.0 % of the step for the slowest"));
   EXPECT_FALSE(says(with(outcome, topology), "launch-bound"));
   for (auto& step : outcome.ranks[0].steps) step = account(6_ms, {{Reason::host, 4_ms}});
@@ -292,7 +293,7 @@ TEST(Findings, TheBubbleIsHeldAgainstItsClosedForm) {
                    "would lose 11.1 % (2 stages, 8 micro-batches)"));
 }
 
-// Its micro-batches are the recording's: no key of a plan changes them.
+// The micro-batches of a replayed trace are recorded: no key of a plan changes them.
 TEST(Findings, AReplayedTraceIsNotAdvisedAnotherPlan) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);

@@ -17,7 +17,7 @@ TEST(Spans, SayRunsAndStridesInFewCharacters) {
   using Numbers = std::vector<std::uint32_t>;
   EXPECT_EQ(report::to_spans(Numbers{0, 1, 2, 3, 8, 16, 24, 300}), "0-3,8-24:8,300");
   EXPECT_EQ(report::to_spans(Numbers{5}), "5");
-  EXPECT_EQ(report::to_spans(Numbers{5, 9}), "5,9");  // a stride of two numbers says no more
+  EXPECT_EQ(report::to_spans(Numbers{5, 9}), "5,9");  // two numbers are not written as a stride
   EXPECT_EQ(report::to_spans(Numbers{}), "");
 }
 
@@ -46,7 +46,8 @@ TEST(Members, ALinkOfAClassHasItsOwnNameAndTheFiguresOfTheClass) {
   EXPECT_EQ(members.links[0].second, 2U);
 }
 
-// The spine stands for five: each carries a fifth of 500 MB at a fifth of 25 GB/s, and ten cables are alike.
+// The spine stands for five. One of them carries a fifth of 500 MB at a fifth of 25 GB/s, and ten cables are
+// alike.
 TEST(Members, OneSwitchOfSeveralAlikeHasItsShare) {
   const topology::Topology topology = two_nodes(55_GBps, 5);
   const std::vector<std::string> one{"leaf1 -> spine0[4]"};
@@ -75,7 +76,7 @@ TEST(Members, ARankHasTheAccountOfItsClass) {
   EXPECT_EQ(members.ranks[0].first.account, sample_result().ranks[1].account);
 }
 
-// 0.5 GB over two steps; 1 ms of waiting for the slowest in each.
+// 0.5 GB over two steps are 250 MB per step; 1 ms per step is spent waiting for the slowest.
 TEST(Members, AreToldAStepAndInTheWordsOfTheMainScreen) {
   const topology::Topology topology = two_nodes();
   const std::string id = topology.name(link_between(topology, "leaf1", "spine0"));
@@ -86,7 +87,7 @@ TEST(Members, AreToldAStepAndInTheWordsOfTheMainScreen) {
   EXPECT_THAT(text, HasSubstr("waiting for the slowest      1.00 ms"));
 }
 
-// As on the main screen: a part of the busy time, none of the idle.
+// As on the main screen it is a part of the busy time, not of the idle time.
 TEST(Members, ARankSaysHowMuchOfItsBusyTimeKernelsLoseBesideCommunication) {
   const topology::Topology topology = two_nodes();
   report::Result result = sample_result();

@@ -11,7 +11,8 @@ namespace topsim::report::reliability_test {
 
 constexpr double kMinute = 60, kHour = 3600;
 
-// Daly 2006, figures 3 to 5: a dump of 5 min; mean time between failures, optimum as printed.
+// Daly 2006, figures 3 to 5: optimum intervals as printed, for a dump of 5 min and three mean times between
+// failures.
 TEST(Reliability, TheOptimumIsTheOneThatDalyPrints) {
   EXPECT_NEAR(daly_interval(5 * kMinute, 24 * kHour) / kMinute, 117, 0.5);
   EXPECT_NEAR(daly_interval(5 * kMinute, 6 * kHour) / kMinute, 57, 0.5);
@@ -29,8 +30,8 @@ TEST(Reliability, WithoutFailuresOnlyCheckpointsCost) {
   EXPECT_NEAR(goodput_share(1000, 10, 600, 1e12), 1000.0 / 1010, 1e-6);
 }
 
-// The model's own assumptions, played: train t, write d, exponential failures, R after each (failures during
-// a restart begin it again).
+// A simulation of the closed form's assumptions: train t, write d, exponential failures, R after each; a
+// failure during a restart begins it again.
 TEST(Reliability, TheClosedFormIsTheMeanOfManyRuns) {
   const double interval = 1500, dump = 120, restart = 400, mean = 6000;
   std::mt19937_64 dice(7);
@@ -62,8 +63,8 @@ topology::Topology cluster(const char* node, int nodes, const char* fabric) {
   return build(spec, catalogue());
 }
 
-// 16,384 GPUs with a NIC and a cable each, 54 days: 419 unexpected interruptions, 24 x 54 / 419 = 3.09 h
-// apart.
+// Llama 3: 16,384 GPUs with a NIC and a cable each had 419 unexpected interruptions in 54 days, one in 24 x
+// 54 / 419 = 3.09 h.
 TEST(Reliability, TheJobOfLlama3IsInterruptedAsOftenAsPublished) {
   ReliabilitySpec spec;
   spec.days = 54;
@@ -101,13 +102,13 @@ TEST(Reliability, AKnownLossCostsTheRestartAndTheWorkSinceTheLastCheckpoint) {
   spec.checkpoint_time = from_seconds(10);
   spec.restart = from_seconds(600);
   spec.checkpoint_interval = from_seconds(990);
-  // Lost at 2,500 s: 500 s after the second checkpoint; 1,100 s of 86,400 and 1 % for checkpoints.
+  // Lost at 2,500 s, 500 s after the second checkpoint: 500 + 600 of 86,400 s, and 1 % for checkpoints.
   const Goodput result = goodput({}, spec, {from_seconds(2500)});
   EXPECT_NEAR(result.share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
 }
 
-// Of a run of one day a loss in its 40th hour is none; two of 13 hours leave nothing, and no less than
-// nothing.
+// A run of one day: a loss in its 40th hour does not count. Two losses that cost 13 hours each leave nothing,
+// not less than nothing.
 TEST(Reliability, OnlyLossesDuringTheRunCount) {
   ReliabilitySpec spec;
   spec.days = 1;

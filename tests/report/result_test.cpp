@@ -17,7 +17,7 @@ TEST(Result, BusyAndIdleSumToTheStepOfEveryRankAndOfTheMean) {
   EXPECT_EQ(result.step, 10_ms);
   EXPECT_EQ(result.account.total(), result.step);
   for (const RankRow& row : result.ranks) EXPECT_EQ(row.account.total(), result.step) << row.device;
-  EXPECT_EQ(result.account.busy, Duration(5'500'000'000));  // mean of 6 and 5 ms
+  EXPECT_EQ(result.account.busy, Duration(5'500'000'000));  // mean of both ranks, 6 and 5 ms
 }
 
 TEST(Result, UtilisationIsBytesOverCapacityTimesMeasuredTime) {
@@ -53,7 +53,7 @@ TEST(ResultJson, WhatCommunicationCostsKernelsIsAPartOfTheBusyTime) {
   executor::Outcome outcome = two_steps(topology);
   outcome.ranks[0].steps[0].slowed = outcome.ranks[0].steps[1].slowed = 1_ms;
   const Result result = make_result(facts(), topology, two_ranks(), memory(), outcome);
-  EXPECT_EQ(result.account.total(), result.step);  // it is no part of the sum
+  EXPECT_EQ(result.account.total(), result.step);  // it adds nothing to the sum
   const nlohmann::json document = nlohmann::json::parse(to_json(result));
   EXPECT_EQ(document["accelerators"]["slowed_seconds"], 5e-4);  // 1 ms of one rank of two
   EXPECT_EQ(document["ranks"][0]["slowed_seconds"], 1e-3);
@@ -65,8 +65,8 @@ TEST(ResultJson, ReadsBackToTheSameBytes) {
   EXPECT_EQ(to_json(result_from_json(text, "result.json")), text);
 }
 
-// Rows are written as text at once: the order of their members, the line breaks, the digits and what is
-// escaped must be those of the library that writes the rest.
+// Rows are written as text directly: order of members, line breaks, digits and escapes must be those of the
+// library that writes the rest.
 TEST(ResultJson, RowsAreWrittenAsTheLibraryWritesThem) {
   const auto as_library = [](const std::string& text) { return nlohmann::json::parse(text).dump(1) + '\n'; };
   Result result = sample_result();
@@ -92,7 +92,7 @@ TEST(ResultJson, WholePicosecondsPrintAsTheirOwnDecimals) {
 }
 
 TEST(ResultJson, BytesOfLinksAreWholeNumbers) {
-  // Half of 1 GB and a third of a byte, as a fluid share of a link comes out.
+  // Half of 1 GB and a third of a byte, as the flow model's shares of a link come out.
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
   outcome.links.front().bytes = 0.5e9 + 1.0 / 3;

@@ -1,5 +1,5 @@
-// A run small enough to check with a pencil: two nodes of one accelerator and one NIC under one leaf each,
-// one spine above; two steps of 10 ms.
+// A run with figures that are easy to check: two nodes, each of one accelerator and one NIC under a leaf of
+// its own, one spine above; two steps of 10 ms.
 #pragma once
 
 #include "sim/report/make_result.hpp"
@@ -11,8 +11,8 @@ using executor::Reason;
 using topology::DeviceKind;
 using topology::LinkKind;
 
-// Leaf to spine has half the capacity of NIC to leaf: 2:1. `nic_pcie`: the slot of every NIC; `spines`: how
-// many the one above stands for.
+// Leaf to spine has half the capacity of NIC to leaf, 2:1. `nic_pcie`: capacity of every NIC's slot;
+// `spines`: how many switches the one above stands for.
 inline topology::Topology two_nodes(BytesPerSecond nic_pcie = 55_GBps, std::uint16_t spines = 1) {
   topology::TopologyBuilder builder;
   builder.set_nodes(2);
@@ -97,7 +97,7 @@ inline LinkId link_between(const topology::Topology& topology, const char* from,
   return topology.find_link(*topology.find_device(from), *topology.find_device(to)).value();
 }
 
-// `topology` as two_nodes() makes it. Steps of 10 ms after a warm-up step of 10 ms.
+// `topology` as two_nodes() makes it. Two steps of 10 ms after a warm-up of 10 ms.
 inline executor::Outcome two_steps(const topology::Topology& topology) {
   executor::Outcome outcome;
   outcome.step_times = {10_ms, 10_ms};

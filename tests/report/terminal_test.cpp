@@ -21,7 +21,7 @@ std::vector<std::string> lines(const std::string& text) {
   return all;
 }
 
-// More of everything than a screen holds.
+// A result with more of everything than fits on a screen.
 Result crowded() {
   Result result = sample_result();
   for (std::size_t i = 0; i < result.account.idle.size(); ++i)
@@ -58,7 +58,7 @@ TEST(Terminal, WhatCommunicationCostsKernelsStandsBelowTheReasons) {
 
 TEST(Terminal, ATraceHasMessagesAndNoPipeline) {
   Result result = sample_result();
-  result.findings.clear();  // they speak of the sample's own pipeline
+  result.findings.clear();  // they mention the sample's own pipeline
   result.account.idle = {};
   result.account.idle[static_cast<std::size_t>(executor::Reason::pipeline_transfer)] = 4_ms;
   result.account.idle[static_cast<std::size_t>(executor::Reason::straggler)] = 1_ms;
@@ -70,7 +70,8 @@ TEST(Terminal, ATraceHasMessagesAndNoPipeline) {
   EXPECT_THAT(text, Not(HasSubstr("pipeline")));
 }
 
-// A cable's two directions, then a cable between other devices: the latter is shown first of the two.
+// Three places: between NIC and leaf, leaf and spine, GPU and NIC. A link of each is shown before the other
+// direction of a cable and before a second cable.
 TEST(Terminal, OtherPlacesComeBeforeACablesOtherDirection) {
   Result result = sample_result();
   LinkRow link = result.links[0];
@@ -89,7 +90,7 @@ TEST(Terminal, OtherPlacesComeBeforeACablesOtherDirection) {
   EXPECT_THAT(text, Not(HasSubstr("leaf1 > spine0")));
 }
 
-// In 40 columns remarks go to lines of their own, and columns of tables go before figures are cut.
+// In 40 columns remarks go to lines of their own, and tables lose columns before figures are cut.
 TEST(Terminal, FiguresAreWholeOnANarrowScreen) {
   TerminalOptions options;
   options.columns = 40;
@@ -99,7 +100,7 @@ TEST(Terminal, FiguresAreWholeOnANarrowScreen) {
   EXPECT_THAT(text, HasSubstr("exposed data par…    3.50 ms  35.0 %\n"));
 }
 
-// A row is 23 columns of figures and gaps, 28 of the reason and 22 of its bar.
+// A row is 23 columns of figures and gaps, 28 of the reason and 22 of its bar: 73.
 TEST(Terminal, BarsGoWhereTheyDoNotFitBesideTheFigures) {
   TerminalOptions options;
   options.bars = true;
@@ -146,7 +147,7 @@ TEST(Terminal, AnInterruptedRunWithoutAMeasuredStepHasNoStepTime) {
   EXPECT_THAT(text, Not(HasSubstr("0 ps")));
 }
 
-// What was carried is of no step, and there is no step to explain.
+// Without a measured step totals are not per step, and there is no step to explain.
 TEST(Terminal, AnInterruptedRunWithoutAMeasuredStepSaysNothingOfAStep) {
   Result result = sample_result();
   EXPECT_THAT(to_terminal(result, {}, {}, "out/result.json"),
@@ -184,7 +185,7 @@ TEST(Terminal, EightyColumnsHoldAWholeRowOfEachTable) {
   EXPECT_THAT(text, Not(HasSubstr("…")));
 }
 
-// 0.5 GB and 2 calls over two steps: as many of each a step, however many steps were measured.
+// 0.5 GB and 2 calls over two steps are shown per step, however many steps were measured.
 TEST(Terminal, TotalsAreThoseOfAStep) {
   Result result = sample_result();
   EXPECT_THAT(to_terminal(result, {}), HasSubstr("250 MB"));
@@ -194,11 +195,11 @@ TEST(Terminal, TotalsAreThoseOfAStep) {
   EXPECT_THAT(to_terminal(result, {}), HasSubstr("data all_reduce          0.500  128 MiB"));
 }
 
-// Two buckets of 128 MiB, one some bytes larger: to three digits they are alike, 1 + 1 calls a step. A third
-// that takes other channels reads alike too; one in LL does not.
+// Calls that look alike to three digits share a row: two buckets of 128 MiB, one some bytes larger, and a
+// third that takes other channels. One in LL has a row of its own.
 TEST(Terminal, CallsThatReadAlikeAreOneRow) {
   Result result = sample_result();
-  result.findings.clear();  // they take the rows' lines
+  result.findings.clear();  // they take lines that rows need
   for (int i = 0; i < 3; ++i) result.collectives.push_back(result.collectives[0]);
   result.collectives[1].bytes = result.collectives[0].bytes + Bytes(4096);
   result.collectives[2].channels = 4;

@@ -28,7 +28,7 @@ TEST(Text, SizesPeopleChoseStayBinary) {
   EXPECT_EQ(message_text(Bytes(1536)), "1.5 KiB");
   EXPECT_EQ(message_text(Bytes(62'500 * 1024)), "61.0 MiB");  // 62,500 KiB / 1,024
   EXPECT_EQ(message_text(Bytes(125 << 19)), "62.5 MiB");
-  EXPECT_EQ(message_text(Bytes(206'976 * 1024)), "202 MiB");  // 202.125: one unit for all of a column
+  EXPECT_EQ(message_text(Bytes(206'976 * 1024)), "202 MiB");  // 202.125 MiB; one unit for a whole column
   EXPECT_EQ(memory_text(80_GiB), "80.0 GiB");
   EXPECT_EQ(bytes_text(1.5e12), "1.50 TB");
 }

@@ -63,7 +63,7 @@ TEST(ProtobufWriter, WritesTheExamplesOfTheFormatsOwnPage) {
   EXPECT_EQ(writer.bytes(), std::string("\x08\x96\x01\x12\x07testing"));
 }
 
-// protoc decodes the trace with the public field numbers, independently of the writer.
+// protoc decodes the trace with the public field numbers, not with the writer's code.
 TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
   // test.sh installs protoc; a plain build need not have it.
   if (std::system("protoc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "protoc is not installed";
@@ -94,12 +94,13 @@ TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
     return n;
   };
-  // Perfetto minds the ranks of tracks below those that say so, else it sorts by name: rank 10 before rank 2.
+  // Perfetto uses ranks of tracks only below tracks that ask for it; otherwise it sorts by name, rank 10
+  // before rank 2.
   EXPECT_EQ(count("child_ordering: EXPLICIT") + count("unit_name: "), count("sibling_order_rank: "));
   EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), count("type: TYPE_SLICE_END"));
   EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), 8U);
-  // The receive is posted at 12 ms, its send begins at 16 ms: the arrow ends at the part that arrives after
-  // that.
+  // The receive is posted at 12 ms, its send begins at 16 ms: the arrow must end after that, at the slice of
+  // the arrival.
   const std::size_t arrow = text.find("terminating_flow_ids: 1");
   ASSERT_NE(arrow, std::string::npos);
   const std::size_t packet = text.rfind("timestamp: ", arrow);
@@ -126,7 +127,7 @@ TEST(Trace, IsPackedWhereTheNameEndsInGz) {
   std::filesystem::remove(file);
 }
 
-// A table of every slice of a large run would be hundreds of megabytes.
+// A table of every slice of a large run would take hundreds of megabytes.
 TEST(Directory, PacksATimelineThatIsLarge) {
   const auto folder = std::filesystem::temp_directory_path() / "topsim_directory_test";
   const Timeline timeline = sample_timeline();
