@@ -286,7 +286,7 @@ TEST(Lowering, StepsOverPcieAreNcclsOwn) {
   EXPECT_NEAR(microseconds(lowered(box, CollectiveKind::all_reduce, 4, 512).latency), 7.7 + 6 * 1.0, 1e-3);
 }
 
-// Whatever NCCL chooses next, more bytes do not arrive earlier.
+// Also where NCCL's choice changes with the size, more bytes never take less time.
 TEST(Lowering, MoreBytesAreNotFasterOverPcie) {
   for (const char* node : {"ws-2x4090", "srv-8x4090-direct", "pcie-l40s"}) {
     scenario::Scenario scenario;

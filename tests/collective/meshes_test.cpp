@@ -189,7 +189,7 @@ TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
     const Form form{node, 2, link, Algorithm::direct, Protocol::simple, 0};
     return microseconds(bench(form, false, {Bytes(8), Bytes(8), 2})[0].time);
   };
-  // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training). Most of it are the two hops of a
+  // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training). Most of that is the two hops of a
   // tree over the network.
   EXPECT_NEAR(small_us("p4d", "efa-100g"), 164, 0.15 * 164);
   EXPECT_NEAR(small_us("p5", "efa-100g"), 69, 0.35 * 69);

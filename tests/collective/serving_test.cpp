@@ -36,11 +36,11 @@ TEST(Serving, OtherwiseNcclDoesIt) {
     const Algorithm algorithm = chosen(cluster, gpus, 64 << 10);
     return algorithm != Algorithm::one_shot && algorithm != Algorithm::two_shot;
   };
-  EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-a100", 1)), 8));                     // nobody asked
+  EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-a100", 1)), 8));                     // not asked for
   EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-a100", 2), served()), 16));          // two boxes
   EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-a100", 1), served()), 3));           // three GPUs
   EXPECT_TRUE(by_nccl(Cluster(boxes("rtx4090-pcie-8gpu", 1), served()), 8));  // no NVLink
-  EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-1-v100", 1), served()), 8));         // no switch: not all see all
+  EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-1-v100", 1), served()), 8));  // no switch: not all pairs are linked
 }
 
 // On H100 a start takes 4.6 us and each shot 0.8 us, LL's costs. Of S bytes a GPU reads 7 S in one shot and

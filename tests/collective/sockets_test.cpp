@@ -25,6 +25,7 @@ TEST(Sockets, HelpersCopyForOneConnectionEach) {
   EXPECT_NEAR(socket_cap({{kA, kB, 1, 2}}, 2) / 1e9, 21, 1e-9);
 }
 
+// NCCL uses sockets where the NICs speak TCP, not over RoCE and not inside one node.
 TEST(Sockets, AreNcclsWayOverTcpAlone) {
   EXPECT_TRUE(over_tcp(Cluster(boxes("hgx-h100", 2, "eth-200g")).topology));
   EXPECT_FALSE(over_tcp(Cluster(boxes("hgx-h100", 2, "roce-200g")).topology));

@@ -23,7 +23,7 @@ topology::Topology torus(std::vector<int> dimensions, const char* kind = "torus"
 
 struct Lowered {
   Activity activity;
-  std::map<double, int> links;  // how many carry how much
+  std::map<double, int> links;  // for each share, the number of links that carry it
 };
 
 Lowered lowered(const topology::Topology& t, CollectiveKind kind, std::span<const DeviceId> gpus) {
