@@ -186,6 +186,8 @@ TEST(CongestionSurface, ComparesLoadsWhereAsMuchGoesThroughThePort) {
   EXPECT_DOUBLE_EQ(CongestionSurface({{0.5, half}}).at(0.5, 20), 0.9);
 }
 
+// Rows for 1 and 4 queue pairs: other numbers take the nearest below. Static routing takes the rows of ECMP.
+// A fabric without rows loses nothing.
 TEST(CongestionTable, AnswersWithTheNearestQueuePairsAndRoutingItHas) {
   const CongestionTable table({{"roce", "ecmp", 2, 1, 2, 1, 1_MiB, 0.9, 0.8, 1.0},
                                {"roce", "ecmp", 2, 1, 8, 4, 1_MiB, 0.95, 0.9, 1.0},

@@ -139,8 +139,8 @@ TEST(VirtualLanes, ShareAPortByWeight) {
   EXPECT_NEAR(gbit(outcome.flows[1]), kC / 4, 0.03 * kC);
 }
 
-// The first and the last of fifteen data lanes (VL0-14), with weights of 64, the default, and 192 units: C /
-// 4 and 3 C / 4.
+// The first and the last of fifteen data lanes (VL0-14) have weights of 64 units, the default, and of 192: a
+// quarter of C and three quarters.
 TEST(VirtualLanes, AreFifteenAtMost) {
   PacketSpec spec = deep_lanes(15);
   spec.lanes.weight.assign(15, 64);
