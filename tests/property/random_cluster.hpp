@@ -48,7 +48,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   topology::FabricSpec between;  // drawn for a single node too, so that later draws stay the same
   between.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
   between.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
-  between.nodes_per_leaf = dice.one_of({1, 2});  // a leaf of 32 ports takes 16 down and 16 up
+  between.nodes_per_leaf = dice.one_of({1, 2});  // few, so that small clusters have several leaves
   if (nodes > 1) {
     between.kind = c.topology.fabric.kind;
     c.topology.fabric = between;
