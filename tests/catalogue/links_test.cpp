@@ -60,7 +60,7 @@ TEST(Links, PcieCarriesWhatCopiesReach) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie5-x8"))), 55.06 / 2, 0.05);
 }
 
-// NCCL's rates for one NVLink 2 to 5: 20, 20, 20.6 and 40.1 GB/s. H100 has 18: 370.8.
+// NCCL's rates for one NVLink 2 to 5: 20, 20, 20.6 and 40.1 GB/s, and 12 on GA102. H100 has 18: 370.8.
 TEST(Links, NvlinkCarriesWhatNcclCountsWith) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink2"))), 20, 1e-3);
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink3"))), 20, 1e-3);

@@ -43,7 +43,7 @@ TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
   int latencies = 0;
   int chosen = 0;
   for (const FigureRow& figure : figures) {
-    if (figure.path == "asic" || figure.path == "rack_units") continue;  // figures without use: the next test
+    if (figure.path == "asic" || figure.path == "rack_units") continue;  // without source, see the next test
     EXPECT_THAT(figure.source, testing::MatchesRegex("(read|recalled|derived): .+"));
     if (figure.path != "port_to_port") continue;
     ++latencies;
