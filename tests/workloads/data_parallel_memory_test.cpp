@@ -1,4 +1,4 @@
-// What data-parallel frameworks hold.
+// Memory of data-parallel frameworks.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"

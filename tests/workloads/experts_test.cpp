@@ -67,21 +67,23 @@ TEST(Experts, StandInTheLastOfSoManyLayers) {
 // Megatron's layout: the ranks of a stage are divided into expert groups, with the parts of an expert (etp)
 // fastest.
 TEST(Experts, RanksAreGroupedAsMegatronGroupsThem) {
-  // tp 2 x dp 4 = 8 ranks, whole experts on 4 of them: neighbours, whatever their tensor group.
+  // tp 2 x dp 4 = 8 ranks, ep 4 with whole experts (etp 1): a group is four neighbours, whatever their tensor
+  // group.
   const auto whole = training_step(small_moe(2, 4, 1), h100(), 8);
   EXPECT_THAT(groups(whole, Dimension::expert),
               ::testing::ElementsAre(::testing::ElementsAre(0, 1, 2, 3), ::testing::ElementsAre(4, 5, 6, 7)));
   EXPECT_THAT(groups(whole, Dimension::expert_data),
               ::testing::ElementsAre(::testing::ElementsAre(0, 4), ::testing::ElementsAre(1, 5),
                                      ::testing::ElementsAre(2, 6), ::testing::ElementsAre(3, 7)));
-  // etp is tp where it is left out: experts in two parts, their ranks two apart.
+  // Without etp, etp = tp: experts in two parts, so the ranks of a group are two apart.
   const auto parts = training_step(small_moe(2, 4), h100(), 8);
   EXPECT_THAT(groups(parts, Dimension::expert),
               ::testing::ElementsAre(::testing::ElementsAre(0, 2, 4, 6), ::testing::ElementsAre(1, 3, 5, 7)));
   EXPECT_TRUE(groups(parts, Dimension::expert_data).empty());
 }
 
-// Gradients: of a rank's experts over the ranks that hold them, of the rest over all data-parallel ranks.
+// Gradients of a rank's experts are reduced over the ranks that hold the same ones, all others over all
+// data-parallel ranks.
 TEST(Experts, GradientsOfExpertsAreReducedOverTheirOwnGroup) {
   const WorkloadSpec workload = small_moe(1, 4);
   const auto program = training_step(workload, h100(), 8);

@@ -1,4 +1,5 @@
-// Inference: a prompt through the model, or one more token for each request; what it computes, sends, holds.
+// Inference: a prompt (prefill) or one more token for each request (decode): what it computes, sends and
+// holds.
 #include <gmock/gmock.h>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// Adapters beside frozen weights: what they add, and what no longer happens.
+// Low-rank adapters beside frozen weights: what they add, and what frozen weights save.
 #include "workloads/layer/lora.hpp"
 
 #include <gmock/gmock.h>

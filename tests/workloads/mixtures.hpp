@@ -9,7 +9,7 @@
 
 namespace topsim::workloads::testing {
 
-// 8 experts of width 2048, 2 a token; h 1024; 4 layers; 512 tokens a micro-batch.
+// 8 experts of width 2048, 2 per token; h 1024; 4 layers; 512 tokens per micro-batch.
 inline WorkloadSpec small_moe(int tp, int ep, std::optional<int> etp = {}) {
   WorkloadSpec workload;
   workload.model = gpt(4, 1024, 16);
@@ -38,7 +38,7 @@ inline double flops_of_all_ranks(const program::Program& program) {
   return total;
 }
 
-// Ranks of every communicator of a dimension.
+// The ranks of every communicator of a dimension.
 inline std::vector<std::vector<std::size_t>> groups(const program::Program& program,
                                                     program::Dimension dimension) {
   std::vector<std::vector<std::size_t>> result;

@@ -127,13 +127,14 @@ struct Replay {
   }
 };
 
-// Nothing but kernels takes time.
+// A network and a host that take no time: only kernels do.
 inline Replay free_network() {
   return {[](const program::Op&, const program::Communicator&) { return Duration{}; },
           [](Bytes) { return Duration{}; }, false};
 }
 
-// Seconds that a step grows by when every gather of parameters takes `each` and nothing else does.
+// By how many seconds a step grows if every gather of parameters takes `each` and nothing else takes any
+// time.
 inline double growth_by_parameter_sync(const program::Program& program, Duration each) {
   Replay network = free_network();
   const Duration alone = network.run(program).step;

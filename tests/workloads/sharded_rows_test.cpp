@@ -1,5 +1,5 @@
-// Sequence parallelism of PyTorch's DTensor: a rank's rows are a stretch of every sequence of the batch, and
-// what was gathered is kept.
+// Sequence parallelism of PyTorch's DTensor: a rank holds a stretch of every sequence of the batch, and keeps
+// what it gathered.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -42,8 +42,9 @@ PiecePair layer(const WorkloadSpec& spec, RecomputeKind recompute = RecomputeKin
   return transformer_layer(spec.model, LayerKind::dense, plan, ComputeModel(accelerator, {}), recompute);
 }
 
-// Two gathers and two reduce-scatters each way, each read and written once by a copy; asynchronous tensor
-// parallelism has no copies, and Megatron cuts the first dimension.
+// PyTorch copies (reads and writes) what each of two gathers and two reduce-scatters moves, forward and
+// backward, since the rows of a rank are not contiguous. Asynchronous tensor parallelism needs no copies, nor
+// does Megatron, which cuts the first dimension.
 TEST(ShardedRows, PyTorchCopiesWhatItGathersAndScatters) {
   for (const char* framework : {"fsdp@2024-compile", "fsdp@2023"}) {
     const PiecePair copied = layer(workload(framework));
@@ -58,9 +59,9 @@ TEST(ShardedRows, PyTorchCopiesWhatItGathersAndScatters) {
   EXPECT_DOUBLE_EQ(sums_of(exposed.forward).seconds, sums_of(hidden.forward).seconds);
 }
 
-// The gradients of both row-parallel products are gathered, those of both column-parallel inputs scattered.
-// Megatron gathers both inputs again for the weights' gradients; so do torchtitan's checkpoints, which keep
-// scattered results only.
+// Backward the gradients of both row-parallel products are gathered and those of both column-parallel inputs
+// scattered. Megatron kept only its rows of the inputs and gathers both again for the weight gradients. So do
+// torchtitan's selective checkpoints, which keep scattered results only.
 TEST(ShardedRows, InputsAreGatheredAgainWhereOnlyRowsWereKept) {
   const auto backward = [](const char* framework, RecomputeKind recompute) {
     return sums_of(layer(workload(framework), recompute).backward);
@@ -68,8 +69,8 @@ TEST(ShardedRows, InputsAreGatheredAgainWhereOnlyRowsWereKept) {
   EXPECT_DOUBLE_EQ(backward("fsdp@2024-compile", RecomputeKind::none).gathers, 2 * kWhole);
   EXPECT_DOUBLE_EQ(backward("fsdp@2024-compile", RecomputeKind::none).scatters, 2 * kWhole);
   EXPECT_DOUBLE_EQ(backward("megatron", RecomputeKind::none).gathers, 4 * kWhole);
-  // Full recompute: the forward pass's two gathers as well, and the first of its scatters; it ends before the
-  // last product, whose result no gradient needs. Megatron's does all again.
+  // Full recompute repeats the forward pass's two gathers and the first of its scatters; it ends before the
+  // last product, whose result no gradient needs. Megatron's repeats both scatters.
   EXPECT_DOUBLE_EQ(backward("fsdp@2024-compile", RecomputeKind::full).gathers, 4 * kWhole);
   EXPECT_DOUBLE_EQ(backward("fsdp@2024-compile", RecomputeKind::full).scatters, 3 * kWhole);
   EXPECT_DOUBLE_EQ(backward("megatron", RecomputeKind::full).scatters, 4 * kWhole);
@@ -78,7 +79,8 @@ TEST(ShardedRows, InputsAreGatheredAgainWhereOnlyRowsWereKept) {
   EXPECT_DOUBLE_EQ(sums_of(layer(selective, RecomputeKind::selective).backward).gathers, 4 * kWhole);
 }
 
-// torchao keeps inputs of 8-bit products as they came: gathered ones in 8 bits, 2 x 8192 bytes a token less.
+// torchao keeps inputs of 8-bit products as it gathered them, 1 byte per number instead of 2: 2 x 8192 bytes
+// less per token.
 TEST(ShardedRows, InputsGatheredInEightBitsAreKeptSo) {
   WorkloadSpec spec = workload("fsdp@2024-compile");
   spec.precision.gemm = Precision::fp8;
@@ -90,7 +92,7 @@ TEST(ShardedRows, InputsGatheredInEightBitsAreKeptSo) {
               2 * kNumbers, 1);
 }
 
-// Inputs of QKV and FC1: 2 x 8192 numbers a token, of which a Megatron rank keeps an eighth.
+// Inputs of QKV and FC1, 2 x 8192 numbers per token: PyTorch keeps them whole, a Megatron rank an eighth.
 TEST(ShardedRows, GatheredInputsAreKept) {
   const auto kept = [](const char* framework) {
     const WorkloadSpec spec = workload(framework);

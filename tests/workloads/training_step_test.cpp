@@ -57,7 +57,7 @@ TEST(TrainingStep, EveryScheduleIdlesForItsClosedForm) {
       workload.plan.global_batch = m;
       workload.plan.schedule = schedule, workload.plan.virtual_stages = v;
       workload.plan.overlap_p2p = overlap;
-      // Uneven, and divisible by the chunks.
+      // Uneven times that the number of chunks divides.
       workload.compute.stage_times = {{7'000'004_ps}, {9'000'044_ps}, {5'000'012_ps}, {Duration{}}};
       const auto program = training_step(workload, h100(), p);
       program::validate(program);
@@ -234,7 +234,7 @@ TEST(TrainingStep, OnlyZeroBubbleMadeForAPlanUpdatesWithoutANormOverStages) {
     const program::Program program = training_step(workload, h100(), 64);
     const program::RankProgram& stage = program.classes[0];
     const auto norm = std::find_if(stage.ops.begin(), stage.ops.end(), [&](const program::Op& op) {
-      return op.kind == program::OpKind::collective && op.bytes == Bytes(4);  // one number
+      return op.kind == program::OpKind::collective && op.bytes == Bytes(4);  // one number of 4 B: the norm
     });
     ASSERT_NE(norm, stage.ops.end());
     const CommunicatorId of_rank_0 = program.communicator_slots[norm->slot][0];
