@@ -110,9 +110,9 @@ TEST(Document, ProblemsThatOnlyNameAPathGetTheirPlace) {
   problems[1].path = "x";
   const auto located = d.locate(std::move(problems));
   EXPECT_EQ(located[0].place.line, 2);
-  EXPECT_EQ(located[0].place.column, 23);  // dp is left out: its plan is shown
+  EXPECT_EQ(located[0].place.column, 23);  // dp is not given: its plan is shown
   EXPECT_EQ(located[1].place.line, 1);
-  // The third is of no key: of the file as a whole.
+  // A problem without a path is shown for the file as a whole.
   EXPECT_EQ(located[2].place.file, "f.json");
   EXPECT_EQ(located[2].place.line, 0);
 }
