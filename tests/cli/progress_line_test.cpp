@@ -49,11 +49,11 @@ TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
   begin(run, 0, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1s), "");
   begin(run, 1, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 2000 s, as it seems
+  EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 2000 s by one op: too early to tell
   begin(run, 10, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 1900ms), "");  // 190 s
+  EXPECT_EQ(long_run_text(run, kBegan + 1900ms), "");  // 190 s, but less than 2 s have passed
   begin(run, 200, executor::UnfoldedReason::by_hash);
-  EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 10 s
+  EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 10 s are no long run
   begin(run, 1000, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1h), "");  // over
 }
