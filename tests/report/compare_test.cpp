@@ -320,7 +320,7 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   for (const ComparisonRow& row : uneven.rows)
     EXPECT_THAT(row.metric, Not(::testing::StartsWith("cost.usd_per"))) << row.metric;
   roce.result.goodput.reset();
-  // The price range swallows the difference.
+  // The range of the price is wider than the difference.
   roce.cost->bill.items[1].price = Interval{1, 11, 21};
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
 }
@@ -371,7 +371,7 @@ TEST(Compare, PartsWithoutAPriceAreNotComparedAsFree) {
   EXPECT_THAT(verdict(std::nullopt, exactly(50)),
               HasSubstr("costs of slingshot and ib are not compared: no price is known of rosetta"));
   EXPECT_THAT(verdict(std::nullopt, std::nullopt),
-              HasSubstr("costs 20.0 % more"));  // as many of both: left out
+              HasSubstr("costs 20.0 % more"));  // both have as many, so they are left out
   EXPECT_THAT(verdict(exactly(50), exactly(50)), HasSubstr("costs 20.0 % more"));
 }
 
