@@ -125,7 +125,7 @@ TEST(NarrowGathers, UserBuffersSendBytes) {
   EXPECT_DOUBLE_EQ(bytes(blackwell.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
 }
 
-// Adapters read the norm's output in 16 bits, and inference gathers nothing; both keep 16 bits.
+// Adapters read the norm's output in 16 bits: with them, and in inference, gathers stay in 16 bits.
 TEST(NarrowGathers, WhatNeedsSixteenBitsGathersThem) {
   WorkloadSpec spec = workload("megatron", Precision::fp8);
   spec.task = Task::lora;
