@@ -8,6 +8,7 @@
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
 #include "sim/report/html/page.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/shipped.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"

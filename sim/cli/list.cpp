@@ -15,6 +15,7 @@
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/shipped.hpp"
 #include "topology/catalogue.hpp"

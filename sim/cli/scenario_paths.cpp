@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/schema.hpp"
 
 namespace topsim::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/schema.hpp"
 
 namespace topsim::cli {
 Action configure_schema(CLI::App& app) {

@@ -6,6 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
+#include "sim/scenario/read.hpp"
 
 namespace topsim::cli {
 namespace {

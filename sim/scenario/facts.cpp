@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/scenario/left_open.hpp"
+#include "sim/scenario/read.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "workloads/model.hpp"

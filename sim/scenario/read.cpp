@@ -1,14 +1,14 @@
+#include "sim/scenario/read.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "sim/base/suggest.hpp"
 #include "sim/config/home_of_key.hpp"
-#include "sim/scenario/check.hpp"
-#include "sim/scenario/cluster.hpp"
 #include "sim/scenario/directories.hpp"
 #include "sim/scenario/includable.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/mistakes.hpp"
 #include "sim/scenario/tables.hpp"
 #include "workloads/trace/load.hpp"
 
@@ -262,17 +262,5 @@ std::string standalone_json(const Scenario& scenario) {
   for (FaultSpec& fault : whole.faults)
     if (fault.has_factor()) fault.factor = fault.left();
   return to_json(whole);
-}
-
-collective::Overrides library_choices(const Scenario& scenario) {
-  collective::Overrides choices = scenario.network.nccl;
-  const workloads::Task task = scenario.workload.task;
-  if (!choices.custom_all_reduce && !scenario.workload.trace)
-    choices.custom_all_reduce = task == workloads::Task::prefill || task == workloads::Task::decode;
-  return choices;
-}
-
-ConfigError located(const ConfigError& error, const Scenario& scenario) {
-  return scenario.document ? ConfigError(scenario.document->locate(error.problems())) : error;
 }
 }  // namespace topsim::scenario

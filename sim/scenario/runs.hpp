@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/executor/simulate.hpp"
-#include "sim/scenario/cluster.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/scenario/sharp_faults.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "topology/routes.hpp"

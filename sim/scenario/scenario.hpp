@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/config/document.hpp"
-#include "sim/config/reader.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/network/packet/spec.hpp"
 #include "sim/report/cost_spec.hpp"
@@ -97,28 +95,8 @@ struct Scenario {
 // Settings of the job for the library: network.nccl, and serving engines' own all-reduces in inference.
 [[nodiscard]] collective::Overrides library_choices(const Scenario& scenario);
 
-// A file or folder of the configuration directories by the path that their folder has in the project
-// ("configs/traces/ring8.goal", "traces/ring8.goal"); empty where there is none.
-[[nodiscard]] std::string find_shipped(const std::string& path, const config::Library& library);
-
-// Path as the user typed it: relative to the working directory, else in the configuration directories
-// ("8xH100-ib", "configs/8xH100-ib.json" from anywhere). Throws ConfigError with the closest known one.
-[[nodiscard]] std::string find_scenario(const std::string& path, const config::Library& library);
-
-// Reads, follows "file" includes, applies `assignments` (--set PATH=VALUE). Throws ConfigError with all
-// mistakes of the file.
-[[nodiscard]] Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
-                                     const config::Library& library);
-// The same from text; `name` stands for the file in messages, includes are relative to the working directory.
-[[nodiscard]] Scenario parse_scenario(std::string text, const std::string& name,
-                                      std::span<const std::string> assignments,
-                                      const config::Library& library);
-
-// The resolved scenario as JSON, defaults written out but for what the framework decides
-// (workloads/framework); parse_scenario() reads it back to the same.
-[[nodiscard]] std::string to_json(const Scenario& scenario);
-// The same with absolute paths of its files, so that it can be read from any folder.
-[[nodiscard]] std::string standalone_json(const Scenario& scenario);
+// " at 14:9" where the scenario's own file has this path; else empty.
+[[nodiscard]] std::string place_text(const Scenario& scenario, const std::string& path);
 
 // The error with the places of this scenario's file filled in.
 [[nodiscard]] ConfigError located(const ConfigError& error, const Scenario& scenario);
@@ -132,8 +110,4 @@ auto with_places(const Scenario& scenario, const Work& work) {
     throw located(error, scenario);
   }
 }
-
-// JSON Schema by name: "scenario" or one of its parts. Throws ConfigError with the closest known name.
-[[nodiscard]] std::string schema(const std::string& name);
-[[nodiscard]] std::vector<std::string> schema_names();
 }  // namespace topsim::scenario

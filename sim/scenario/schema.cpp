@@ -4,6 +4,7 @@
 #include "sim/config/document.hpp"
 #include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/schema.hpp"
 #include "sim/scenario/tables.hpp"
 #include "topology/catalogue/schemas.hpp"
 #include "topology/spec_reader.hpp"

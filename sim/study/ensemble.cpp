@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sim/base/parallel.hpp"
-#include "sim/scenario/check.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/uncertainty.hpp"
 

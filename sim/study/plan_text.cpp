@@ -8,6 +8,7 @@
 #include "sim/report/reason_text.hpp"
 #include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/read.hpp"
 
 namespace topsim::study {
 namespace {

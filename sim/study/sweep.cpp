@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
 #include "sim/report/version.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/digest.hpp"
 #include "sim/study/ensemble.hpp"

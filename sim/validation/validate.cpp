@@ -7,6 +7,7 @@
 
 #include "sim/base/parallel.hpp"
 #include "sim/scenario/bench.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/validation/ranking.hpp"
 

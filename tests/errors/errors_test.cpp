@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/simulate.hpp"
 

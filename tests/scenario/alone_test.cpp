@@ -4,6 +4,7 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::alone_test {

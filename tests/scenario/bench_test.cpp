@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/read.hpp"
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::scenario::bench_test {

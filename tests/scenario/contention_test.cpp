@@ -3,6 +3,7 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::contention_test {

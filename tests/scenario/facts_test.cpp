@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/report/terminal.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::facts_test {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "sim/base/error.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::failover_test {

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::faults_test {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::hardware_findings_test {

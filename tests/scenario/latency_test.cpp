@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/traffic.hpp"
 
 namespace topsim::scenario::latency_test {

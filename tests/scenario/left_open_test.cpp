@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/config/reader.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::left_open_test {

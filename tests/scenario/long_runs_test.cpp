@@ -2,6 +2,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/config/reader.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::long_runs_test {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <random>
 
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace topsim::scenario::mutation_test {

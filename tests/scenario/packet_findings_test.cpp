@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/scenario/read.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario::packet_findings_test {

@@ -1,5 +1,6 @@
 // Keys beside a trace that replaces what they would describe.
 #include "sim/scenario/replayed.hpp"
+#include "sim/scenario/read.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
+#include "sim/scenario/read.hpp"
 
 namespace topsim::scenario::ring_packets_test {
 

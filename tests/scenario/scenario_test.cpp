@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "sim/scenario/read.hpp"
 #include "topology/catalogue/schemas.hpp"
 
 namespace topsim::scenario::scenario_test {

@@ -6,6 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/network/simgrid_network.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::simgrid_test {

@@ -7,6 +7,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
+#include "sim/scenario/read.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario::step_plans {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::torus_ranks_test {

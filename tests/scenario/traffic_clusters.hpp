@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/config/reader.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/traffic.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 

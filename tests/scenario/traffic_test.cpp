@@ -8,6 +8,7 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
+#include "sim/scenario/read.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 
 namespace topsim::scenario::traffic_test {

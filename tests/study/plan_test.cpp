@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/plan_gpus.hpp"
 #include "sim/study/plan_search.hpp"

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "sim/base/error.hpp"
+#include "sim/scenario/read.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/sweep_database.hpp"
 #include "sim/study/sweep_figures.hpp"

@@ -1,0 +1,25 @@
+#include "sim/scenario/scenario.hpp"
+
+#include <fmt/core.h>
+
+namespace topsim::scenario {
+
+collective::Overrides library_choices(const Scenario& scenario) {
+  collective::Overrides choices = scenario.network.nccl;
+  const workloads::Task task = scenario.workload.task;
+  if (!choices.custom_all_reduce && !scenario.workload.trace)
+    choices.custom_all_reduce = task == workloads::Task::prefill || task == workloads::Task::decode;
+  return choices;
+}
+
+std::string place_text(const Scenario& scenario, const std::string& path) {
+  if (!scenario.document) return {};
+  const config::Node node = scenario.document->root().at_path(path);
+  if (!node || node.key_place().file != scenario.document->name()) return {};
+  return fmt::format(" at {}:{}", node.key_place().line, node.key_place().column);
+}
+
+ConfigError located(const ConfigError& error, const Scenario& scenario) {
+  return scenario.document ? ConfigError(scenario.document->locate(error.problems())) : error;
+}
+}  // namespace topsim::scenario
