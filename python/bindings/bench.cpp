@@ -3,7 +3,7 @@
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
 #include "sim/base/error.hpp"
-#include "sim/scenario/bench_text.hpp"
+#include "sim/scenario/bench/bench_text.hpp"
 
 namespace topsim::python {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/shipped.hpp"
+#include "sim/scenario/read/shipped.hpp"
 
 namespace topsim::python {
 namespace py = pybind11;

@@ -6,7 +6,7 @@
 #include "python/bindings/interruptible.hpp"
 #include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
-#include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/study/ensemble.hpp"
 
 namespace topsim::python {

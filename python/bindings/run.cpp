@@ -13,7 +13,7 @@
 #include "sim/report/member.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/trace.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/study/explain.hpp"
 
 namespace topsim::python {

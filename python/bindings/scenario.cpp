@@ -1,7 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "python/bindings/bindings.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::python {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/columns.hpp"
-#include "sim/scenario/load_topology.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"

@@ -13,9 +13,9 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/quantity.hpp"
 #include "sim/network/packet/spec.hpp"
-#include "sim/scenario/bench_text.hpp"
-#include "sim/scenario/hardware_findings.hpp"
-#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/bench/bench_text.hpp"
+#include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/findings/hardware_findings.hpp"
 
 namespace topsim::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
-#include "sim/scenario/calibration.hpp"
+#include "sim/scenario/cluster/calibration.hpp"
 
 namespace topsim::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/network/simgrid_network.hpp"
 #include "sim/report/html/page.hpp"
 #include "sim/report/version.hpp"
-#include "sim/scenario/directories.hpp"
+#include "sim/scenario/read/directories.hpp"
 #include "topology/catalogue.hpp"
 
 namespace topsim::cli {

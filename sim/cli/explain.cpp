@@ -14,7 +14,7 @@
 #include "sim/report/html/html.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::cli {
 namespace {

@@ -22,7 +22,7 @@
 #include "sim/report/text.hpp"
 #include "sim/report/trace.hpp"
 #include "sim/report/write.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "topology/named_link.hpp"
 
 namespace topsim::cli {

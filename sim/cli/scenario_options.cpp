@@ -6,7 +6,7 @@
 
 #include "sim/cli/declare.hpp"
 #include "sim/network/factory.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::cli {
 namespace fs = std::filesystem;

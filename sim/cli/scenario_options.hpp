@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/cli/command.hpp"
+#include "sim/scenario/read/shipped.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/shipped.hpp"
 
 namespace topsim::cli {
 

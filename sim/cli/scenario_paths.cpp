@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/scenario/read/schema.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/schema.hpp"
 
 namespace topsim::cli {
 namespace {

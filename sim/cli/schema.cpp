@@ -1,3 +1,5 @@
+#include "sim/scenario/read/schema.hpp"
+
 #include <iostream>
 #include <memory>
 
@@ -5,7 +7,6 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/schema.hpp"
 
 namespace topsim::cli {
 Action configure_schema(CLI::App& app) {

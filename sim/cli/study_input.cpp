@@ -6,7 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::cli {
 namespace {

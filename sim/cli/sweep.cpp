@@ -18,7 +18,7 @@
 #include "sim/report/html/page.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
-#include "sim/scenario/shipped.hpp"
+#include "sim/scenario/read/shipped.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"

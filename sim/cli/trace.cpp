@@ -15,7 +15,7 @@
 #include "sim/config/value.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "workloads/trace/formats.hpp"
 #include "workloads/trace/load.hpp"
 #include "workloads/trace/replay.hpp"

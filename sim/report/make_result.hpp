@@ -13,7 +13,8 @@ struct ScenarioFacts {
   std::string name, headline;
   std::string called = "accelerator", library;  // of the accelerators, as in Result
   std::string scenario;                         // JSON text, echoed
-  std::string left_open = "{}";  // of the scenario's workload, as the run took it (scenario/left_open.hpp)
+  // Of the scenario's workload, as the run took it (scenario/run/left_open.hpp).
+  std::string left_open = "{}";
   std::string network_model = "flow";
   std::uint64_t seed = 0;
   bool trace = false;                    // replayed, not computed from a model

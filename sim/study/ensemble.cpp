@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "sim/base/parallel.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/simulate.hpp"
 #include "sim/study/uncertainty.hpp"
 
 namespace topsim::study {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "sim/scenario/torus_ranks.hpp"
+#include "sim/scenario/cluster/torus_ranks.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"

@@ -5,8 +5,8 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
-#include "sim/scenario/load_topology.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/study/plan_bound.hpp"
 #include "sim/study/plan_misfit.hpp"
 #include "topology/build.hpp"

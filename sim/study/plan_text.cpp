@@ -8,7 +8,7 @@
 #include "sim/report/reason_text.hpp"
 #include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::study {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/report/interval.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/simulate.hpp"
 #include "topology/catalogue.hpp"
 
 namespace topsim::study {

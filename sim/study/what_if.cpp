@@ -11,8 +11,8 @@
 #include "sim/base/parallel.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
-#include "sim/scenario/facts.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/run/facts.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "topology/link_name.hpp"
 
 namespace topsim::study {

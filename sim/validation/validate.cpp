@@ -6,9 +6,9 @@
 #include <set>
 
 #include "sim/base/parallel.hpp"
-#include "sim/scenario/bench.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/validation/ranking.hpp"
 
 namespace topsim::validation {

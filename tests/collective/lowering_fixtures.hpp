@@ -6,7 +6,7 @@
 #include <map>
 
 #include "sim/collective/collective.hpp"
-#include "sim/scenario/bench.hpp"
+#include "sim/scenario/bench/bench.hpp"
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::collective::fixtures {

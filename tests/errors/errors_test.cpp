@@ -9,9 +9,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/scenario/simulate.hpp"
 
 namespace topsim::errors_test {
 namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
 // The committed table of congestion efficiencies, and how the flow model reads it.
-#include "sim/scenario/calibration.hpp"
+#include "sim/scenario/cluster/calibration.hpp"
 
 #include <gtest/gtest.h>
 

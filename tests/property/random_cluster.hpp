@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim/executor/simulate.hpp"
-#include "sim/scenario/calibration.hpp"
+#include "sim/scenario/cluster/calibration.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/catalogue/device_entries.hpp"

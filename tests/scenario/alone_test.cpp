@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/bench.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::alone_test {
 

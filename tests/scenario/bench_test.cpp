@@ -1,5 +1,5 @@
 // What `topsim bench` does with a forced algorithm or protocol.
-#include "sim/scenario/bench.hpp"
+#include "sim/scenario/bench/bench.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::scenario::bench_test {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "sim/report/bill_of_materials.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/build.hpp"
 

@@ -3,8 +3,8 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/report/text.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::contention_test {
 

@@ -1,5 +1,5 @@
 // What a hand-written topology asks of parts beyond their data sheets.
-#include "sim/scenario/described_parts.hpp"
+#include "sim/scenario/findings/described_parts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

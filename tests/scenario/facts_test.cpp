@@ -1,12 +1,12 @@
 // What a run's words are for its accelerators: the catalogue's.
-#include "sim/scenario/facts.hpp"
+#include "sim/scenario/run/facts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/report/terminal.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::facts_test {
 using testing::HasSubstr;

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "sim/base/error.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::failover_test {
 using testing::HasSubstr;

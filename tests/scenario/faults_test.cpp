@@ -1,11 +1,11 @@
-#include "sim/scenario/faults.hpp"
+#include "sim/scenario/cluster/faults.hpp"
 
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::faults_test {
 using testing::HasSubstr;

@@ -1,12 +1,12 @@
 // What a run says of hardware that cannot do what is asked of it.
-#include "sim/scenario/hardware_findings.hpp"
+#include "sim/scenario/findings/hardware_findings.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::hardware_findings_test {
 using testing::HasSubstr;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::scenario::latency_test {
 

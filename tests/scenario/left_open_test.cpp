@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::left_open_test {
 using nlohmann::json;

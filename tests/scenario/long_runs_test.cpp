@@ -2,8 +2,8 @@
 
 #include "sim/base/error.hpp"
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::long_runs_test {
 

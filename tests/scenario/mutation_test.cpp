@@ -9,7 +9,7 @@
 #include <iterator>
 #include <random>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace topsim::scenario::mutation_test {

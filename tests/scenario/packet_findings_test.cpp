@@ -1,10 +1,10 @@
 // What a run says of packet settings that do nothing where they stand.
-#include "sim/scenario/packet_findings.hpp"
+#include "sim/scenario/findings/packet_findings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario::packet_findings_test {

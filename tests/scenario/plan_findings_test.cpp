@@ -1,5 +1,5 @@
 // What a run takes a plan's words for.
-#include "sim/scenario/plan_findings.hpp"
+#include "sim/scenario/findings/plan_findings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

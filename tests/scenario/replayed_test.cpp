@@ -1,9 +1,10 @@
 // Keys beside a trace that replaces what they would describe.
-#include "sim/scenario/replayed.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/run/replayed.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::scenario::replayed_test {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/bench.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/read/read.hpp"
 
 namespace topsim::scenario::ring_packets_test {
 

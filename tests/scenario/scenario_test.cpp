@@ -8,7 +8,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/read/schema.hpp"
 #include "topology/catalogue/schemas.hpp"
 
 namespace topsim::scenario::scenario_test {

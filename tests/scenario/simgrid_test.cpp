@@ -6,8 +6,8 @@
 
 #include "sim/base/error.hpp"
 #include "sim/network/simgrid_network.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::simgrid_test {
 

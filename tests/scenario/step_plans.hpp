@@ -6,8 +6,8 @@
 
 #include "sim/collective/collective.hpp"
 #include "sim/config/reader.hpp"
-#include "sim/scenario/bench.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario::step_plans {

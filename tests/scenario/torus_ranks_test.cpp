@@ -1,13 +1,13 @@
 // Ranks of a plan on the chips of a torus.
-#include "sim/scenario/torus_ranks.hpp"
+#include "sim/scenario/cluster/torus_ranks.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
 
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 
 namespace topsim::scenario::torus_ranks_test {
 using testing::HasSubstr;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/bench/traffic.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 
 namespace topsim::scenario::traffic_faults_test {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 
 namespace topsim::scenario::traffic_ports_test {

@@ -1,5 +1,5 @@
 // Patterns of messages as a user asks for them: a scenario's text in, figures of formulas and papers out.
-#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/bench/traffic.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/bench.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 
 namespace topsim::scenario::traffic_test {

@@ -45,15 +45,21 @@ class Rooms(unittest.TestCase):
         self.assertGreater(read, 1000)
         self.assertEqual(wrong, [])
 
-    def test_a_room_of_sim_needs_only_those_above_it_in_its_list(self):
-        order = re.findall(r"^\| \[(\w+)\]", (program.ROOT / "sim/README.md").read_text(), re.MULTILINE)
-        self.assertEqual(set(order), {path.name for path in (program.ROOT / "sim").iterdir() if path.is_dir()})
-        wrong = []
-        for path, headers in sources():
-            rooms = [name.split("/")[1] for name in (path, *headers) if name.startswith("sim/")]
-            if path.startswith("sim/"):
-                wrong += [f"{path} includes {room}" for room in rooms if order.index(room) > order.index(rooms[0])]
-        self.assertEqual(wrong, [])
+    def test_a_folder_needs_only_those_above_it_in_the_list_of_its_readme(self):
+        for parent in ("sim", "sim/scenario"):
+            readme = (program.ROOT / parent / "README.md").read_text()
+            order = re.findall(r"^\| \[(\w+)\]", readme, re.MULTILINE)
+            self.assertEqual(set(order), {path.name for path in (program.ROOT / parent).iterdir() if path.is_dir()})
+            place = {f"{parent}/{name}": at for at, name in enumerate(order)}
+            wrong, read = [], 0
+            for path, headers in sources():
+                # A file beside the folders is below them all: each may use it, and it uses none.
+                own = place.get(folder_of(path, place), -1) if path.startswith(parent + "/") else None
+                used = [folder_of(header, place) for header in headers] if own is not None else []
+                read += len(used)
+                wrong += [f"{path} includes {folder}" for folder in used if folder and place[folder] > own]
+            self.assertGreater(read, 100)
+            self.assertEqual(wrong, [])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "sim/config/reader.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/study/uncertainty.hpp"
 
 namespace topsim::study::ensemble_test {

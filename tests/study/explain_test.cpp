@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/study/what_if.hpp"
 
 namespace topsim::study::explain_test {

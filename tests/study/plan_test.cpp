@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/study/plan_gpus.hpp"
 #include "sim/study/plan_search.hpp"
 #include "sim/study/plan_text.hpp"

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "sim/base/error.hpp"
-#include "sim/scenario/read.hpp"
-#include "sim/scenario/simulate.hpp"
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/study/sweep_database.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"

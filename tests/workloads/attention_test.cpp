@@ -1,7 +1,7 @@
 // The attention model against published kernel times.
 #include <gtest/gtest.h>
 
-#include "sim/scenario/shipped.hpp"
+#include "sim/scenario/read/shipped.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
-#include "sim/scenario/shipped.hpp"
+#include "sim/scenario/read/shipped.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
 #include "workloads/layer/layer_kernels.hpp"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "sim/scenario/shipped.hpp"
+#include "sim/scenario/read/shipped.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/error.hpp"
-#include "sim/scenario/read.hpp"
+#include "sim/scenario/read/read.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "tests/workloads/replay.hpp"
 #include "topology/build.hpp"

@@ -36,7 +36,7 @@ void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
 namespace {
 // Transformer Engine, attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A: "The
 // number of attention heads needs to be divisible by CP size", for query heads and for key heads. Other
-// frameworks repeat keys and values (reported by sim/scenario/plan_findings.hpp).
+// frameworks repeat keys and values (reported by sim/scenario/findings/plan_findings.hpp).
 void check_key_value_heads(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
                            Mistakes& mistakes) {
   const ModelSpec& model = workload.model;

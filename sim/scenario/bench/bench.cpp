@@ -1,0 +1,260 @@
+#include "sim/scenario/bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "sim/collective/nccl/tuner.hpp"
+#include "sim/collective/searches.hpp"
+#include "sim/executor/step_messages.hpp"
+#include "sim/network/factory.hpp"
+#include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/bench/traffic_ground.hpp"
+#include "sim/scenario/cluster/faults.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/cluster/meetings.hpp"
+#include "topology/build.hpp"
+#include "topology/placement.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+using collective::CollectiveKind;
+
+constexpr std::int64_t kElement = 4;  // float
+
+struct Setting {
+  const Scenario& scenario;
+  const topology::Router& router;
+  const collective::NcclModel& nccl;
+  std::vector<DeviceId> gpus;
+  const executor::Progress* progress;
+  std::vector<executor::CapacityChange> slower = {};  // links that are slower for the whole run
+  [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
+};
+
+std::unique_ptr<network::Network> make_network(const Setting& setting) {
+  const NetworkSpec& spec = setting.scenario.network;
+  const topology::Topology& topology = setting.router.topology();
+  std::unique_ptr<network::Network> made;
+  if (spec.model == "packet") {
+    network::packet::PacketSpec packet = spec.packet.resolved(topology.fabric_is_infiniband);
+    packet.seed = setting.scenario.run.seed;
+    made = std::make_unique<network::packet::PacketNetwork>(setting.router, packet);
+  } else {
+    std::vector<double> capacities;
+    for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
+    made = network::make_network(spec.model, capacities);
+  }
+  for (const executor::CapacityChange& change : setting.slower)
+    made->set_capacity(change.link.value, topology.link(change.link).capacity.value() * change.factor,
+                       SimTime{});
+  return made;
+}
+
+std::vector<network::Usage> usage_of(const collective::Activity& activity) {
+  std::vector<network::Usage> usage;
+  for (const topology::LinkShare& use : activity.usage) usage.push_back({use.link.value, use.share});
+  return usage;
+}
+
+// Runs the network until nothing moves, or it is stopped. `arrived(tag, time)` may start more messages;
+// `messages` is their total number.
+template <class Arrived>
+SimTime drain(network::Network& network, const Setting& setting, std::size_t messages,
+              const Arrived& arrived) {
+  SimTime now{};
+  std::size_t count = 0;
+  std::vector<network::Completion> completed;
+  for (SimTime next = network.next_event(); next != kNever && !setting.stopped();
+       next = network.next_event()) {
+    completed.clear();
+    network.advance(next, completed);
+    count += completed.size();
+    for (const network::Completion& c : completed) {
+      now = c.time;
+      arrived(c.tag, c.time);
+    }
+  }
+  if (!setting.stopped()) require_all_arrived(network, count, messages);
+  return now;
+}
+
+Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes,
+                        Meetings& meetings) {
+  const std::vector<network::Usage> usage = usage_of(activity);
+  const auto network = make_network(setting);
+  meetings.begin({{usage, bytes}}, *network);
+  network::Transfer transfer;
+  transfer.bytes = static_cast<double>(bytes.value());
+  transfer.usage = usage;
+  transfer.rate_cap = activity.cap.value();
+  transfer.weight = activity.weight;
+  transfer.latency = activity.latency - activity.queued;  // nccl-tests times twenty in a row
+  network->start(transfer, SimTime{});
+  return drain(*network, setting, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
+}
+
+Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
+  std::vector<DeviceId> ends = setting.gpus;  // followed by switches that reduce
+  ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
+  executor::StepOrder order = executor::order_of(plan);
+  const auto network = make_network(setting);
+  const auto send = [&](std::uint32_t m, SimTime now) {
+    const collective::StepMessage& message = plan.messages[m];
+    executor::NamedWay path;
+    if (message.names_links()) {
+      path = executor::way_over(plan.ways[message.way]);
+    } else {
+      collective::Activity activity;
+      setting.nccl.lower_step(message, setting.gpus, activity);
+      path.usage = usage_of(activity);
+    }
+    network::Transfer transfer = executor::transfer_of(message, ends, setting.nccl.allows_pxn());
+    transfer.usage = path.usage;
+    transfer.way = path.way;
+    transfer.tag = m;
+    network->start(transfer, now);
+  };
+  for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
+    if (order.missing[m] == 0) send(m, SimTime{});
+  }
+  return drain(*network, setting, plan.messages.size(),
+               [&](std::uint64_t tag, SimTime now) {
+                 for (const std::uint32_t follower : order.followers_of(static_cast<std::uint32_t>(tag)))
+                   if (--order.missing[follower] == 0) send(follower, now);
+               })
+      .time_since_epoch();
+}
+
+// The sizes that nccl-tests uses: collectives that split the buffer use multiples of 16 bytes per rank.
+BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
+  BenchRow row;
+  const bool split = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+                     kind == CollectiveKind::all_to_all;
+  if (split) {
+    row.count = size / kElement / ranks / 4 * 4;
+    row.size = Bytes(row.count * ranks * kElement);
+  } else {
+    row.count = size / kElement;
+    row.size = Bytes(row.count * kElement);
+  }
+  return row;
+}
+
+bool is_another(const collective::Overrides& forced, CollectiveKind kind, const collective::Choice& choice) {
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) return false;  // have neither
+  return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
+         (forced.protocol && *forced.protocol != choice.protocol);
+}
+
+std::string_view why_not(const collective::Overrides& forced, CollectiveKind kind) {
+  using collective::Algorithm, collective::Protocol;
+  const Algorithm algorithm = forced.algorithm.value_or(Algorithm::ring);
+  const bool low_latency = forced.protocol.value_or(Protocol::simple) != Protocol::simple;
+  const bool tree = algorithm == Algorithm::tree;
+  const bool there = algorithm == Algorithm::ring || (tree && kind == CollectiveKind::all_reduce);
+  return there || (low_latency && !tree) ? collective::nccl::kLowLatencyNeeds
+                                         : collective::nccl::needs_of(algorithm);
+}
+
+// NCCL too refuses to start if nothing that NCCL_ALGO and NCCL_PROTO name is available.
+void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
+                    const collective::Choice& choice) {
+  if (!is_another(forced, kind, choice)) return;
+  throw ConfigError(fmt::format("this collective knows no {}{}{} here",
+                                forced.algorithm ? collective::name_of(*forced.algorithm) : "",
+                                forced.algorithm && forced.protocol ? " with " : "",
+                                forced.protocol ? collective::name_of(*forced.protocol) : ""),
+                    fmt::format("{} {} would be chosen; {}", collective::name_of(choice.algorithm),
+                                collective::name_of(choice.protocol), why_not(forced, kind)));
+}
+
+// The number of NICs of a node, and how many of them the collective does not use.
+std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32_t node,
+                                 const collective::Activity& activity) {
+  const auto nics = topology.nics_of_node(node);
+  const auto idle = std::count_if(nics.begin(), nics.end(), [&](DeviceId nic) {
+    return std::none_of(activity.usage.begin(), activity.usage.end(), [&](const topology::LinkShare& use) {
+      const topology::Link link = topology.link(use.link);
+      return link.from == nic || link.to == nic;
+    });
+  });
+  return {static_cast<int>(nics.size()), static_cast<int>(idle)};
+}
+
+std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
+  const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
+                        network::find_model(setting.scenario.network.model).messages_only;
+  std::vector<BenchRow> rows;
+  Meetings meetings(setting.scenario, setting.router.topology());
+  for (double size = static_cast<double>(sizes.first.value());
+       size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
+    BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
+    collective::Activity activity;
+    setting.nccl.lower(kind, row.size, setting.gpus, activity);
+    const collective::Overrides& forced = setting.scenario.network.nccl;
+    const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
+    row.host_copies = activity.host_copies;
+    if (row.host_copies) {
+      const topology::Topology& topology = setting.router.topology();
+      std::tie(row.nics, row.idle_nics) =
+          nics_of_node(topology, topology.device(setting.gpus.front()).node, activity);
+    }
+    if (in_steps) {
+      const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
+      row.choice = plan.choice;
+      // A choice without a message form is replaced by another one.
+      if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
+      row.time = stepwise_time(setting, plan);
+    } else {
+      row.choice = choice;
+      refuse_another(forced, kind, choice);
+      row.time = pipelined_time(setting, activity, row.size, meetings);
+    }
+    if (setting.stopped()) break;  // stopped: the row's time would be incomplete
+    if (row.time > Duration{}) {
+      row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
+    }
+    row.bus_bytes_per_second = row.bytes_per_second * activity.bus_factor;
+    rows.push_back(row);
+  }
+  return rows;
+}
+}  // namespace
+
+std::int64_t faults_left_out(const Scenario& scenario) {
+  return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(holds_throughout));
+}
+
+std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
+                            CollectiveKind kind, const BenchSizes& sizes,
+                            const executor::Progress* progress) {
+  try {
+    topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
+    open_to_flowlets(scenario, topology);
+    executor::RunOptions changed;
+    const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);
+    const topology::Router router(topology, scenario.run.seed, faults.dead,
+                                  scenario.network.packet.queue_pairs());
+    collective::TimeOptions time;
+    time.pair_channels = true;
+    const collective::NcclModel nccl(
+        router, scenario.network.nccl, time,
+        collective::searches_without(collective::no_searches_yet(), faults.dead));
+    const Setting setting{scenario, router,
+                          nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
+                          progress, std::move(changed.capacity_changes)};
+    return rows_of(setting, kind, sizes);
+  } catch (const ConfigError& error) {
+    throw located(error, scenario);
+  }
+}
+}  // namespace topsim::scenario

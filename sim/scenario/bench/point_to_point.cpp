@@ -1,0 +1,277 @@
+// Messages between two ports: what perftest prints, and what a communication library sees.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "sim/base/error.hpp"
+#include "sim/collective/sockets.hpp"
+#include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/bench/traffic_ground.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/link_entry.hpp"
+
+namespace topsim::scenario {
+namespace {
+using namespace topsim::literals;
+using topology::DeviceKind;
+using topology::Topology;
+
+DeviceId device_named(const Topology& topology, const std::string& name) {
+  if (const auto found = topology.find_device(name)) return *found;
+  throw ConfigError("there is no device \"" + name + '"',
+                    "topsim topo show prints their names: node0/nic0, node1/gpu3");
+}
+// The scenario with perftest's latencies: NICs as measured back to back with a small message, every switch
+// with its port-to-port time, and 5 ns per metre of cable. nullopt: not known for these parts, or overridden
+// by the scenario.
+std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                         const Topology& topology, DeviceId from, DeviceId to) {
+  Scenario verbs = scenario;
+  topology::FabricSpec& fabric = verbs.topology.fabric;
+  const bool of_catalogue = !scenario.topology.node.use.empty();  // a file of devices names its own parts
+  if (!of_catalogue || fabric.nic_latency) return std::nullopt;
+  const auto nic_of = [&](DeviceId id) -> const topology::NicEntry* {
+    const topology::Device& device = topology.device(id);
+    return device.kind == DeviceKind::nic ? &catalogue.nic(topology.models()[device.model]) : nullptr;
+  };
+  const topology::NicEntry *a = nic_of(from), *b = nic_of(to);
+  if (a == nullptr || b == nullptr || a->small_message == Duration{} || b->small_message == Duration{})
+    return std::nullopt;
+  for (const topology::Device& device : topology.devices())
+    if (device.kind == DeviceKind::fabric_switch && !fabric.link.latency &&
+        catalogue.network_switch(topology.models()[device.model]).port_to_port == Duration{})
+      return std::nullopt;
+  fabric.nic_latency = (a->small_message + b->small_message) / 2;
+  const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
+  // A link latency given by the scenario covers a whole hop, so nothing is added.
+  if (fabric.length.empty() && fabric.kind != "direct" && !fabric.link.latency)
+    fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
+  return verbs;
+}
+
+// Unless a message is sent inline with the request, the NIC reads it from memory and writes it to memory at
+// the far end. The first 4 KiB cross the bus on either side before anything is on the wire: at MTU 256 as at
+// 4096 (Potter).
+Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from, DeviceId to,
+                   Bytes size, Verb verb) {
+  // perftest's defaults for reliable connections (perftest_parameters.h, DEF_INLINE_SEND_RC_UC and _WRITE).
+  const Bytes sent_inline = verb == Verb::send ? 236_B : 220_B;
+  if (size <= sent_inline) return {};
+  Duration part{};
+  for (const DeviceId nic : {from, to}) {
+    const std::string& slot = catalogue.nic(topology.models()[topology.device(nic).model]).pcie;
+    if (slot.empty()) continue;
+    const topology::LinkEntry& bus = catalogue.link(slot);
+    part += std::min(size, Bytes(4_KiB)) / topology::payload_capacity(bus);
+    if (nic == from) part += bus.read_round_trip;
+  }
+  return part;
+}
+
+// Time from one message of a queue pair to the next: perftest's bandwidth tests post messages one by one from
+// one core, TX depth 128, so this and not the NIC (215 million messages a second from many queue pairs:
+// ConnectX-6 brief) limits the rate of small messages. The slower end's figure; where the catalogue has none,
+// the median of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B
+// (2.6 to 8.7). A file of devices names its own parts. Accelerators send through the NICs on their path; 0:
+// there are none.
+Duration between_messages(const Scenario& scenario, const topology::Catalogue& catalogue,
+                          const Topology& topology, const topology::Route& route) {
+  const bool of_catalogue = !scenario.topology.node.use.empty();
+  Duration longest{};
+  std::set<DeviceId> ends;
+  for (const auto& share : route.links)
+    for (const DeviceId end : {topology.link(share.link).from, topology.link(share.link).to})
+      ends.insert(end);
+  for (const DeviceId end : ends) {
+    if (topology.device(end).kind != DeviceKind::nic) continue;
+    const Duration own = of_catalogue
+                             ? catalogue.nic(topology.models()[topology.device(end).model]).message_interval
+                             : Duration{};
+    longest = std::max(longest, own > Duration{} ? own : 183_ns);
+  }
+  return longest;
+}
+
+// The catalogue's entry of the NVLink between two accelerators: p2pBandwidthLatencyTest times one copy kernel
+// after another, and what a kernel writes arrives one latency later; a library adds its own time. Null: not
+// in the catalogue.
+const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const Topology& topology,
+                                     DeviceId accelerator, LinkId link) {
+  const auto known = catalogue.entries();
+  const auto has = [&](std::string_view category, const std::string& id) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const auto& entry) { return entry.category == category && entry.id == id; });
+  };
+  std::string id = topology.type_of(link).id;
+  if (const std::string& model = topology.model_of(accelerator); has("accelerator", model))
+    id = catalogue.accelerator(model).scale_up_link;
+  return has("link", id) ? &catalogue.link(id) : nullptr;
+}
+
+Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size, double rate) {
+  Duration end{};
+  ground.renew();
+  ground.send(from, to, size, 0, rate);
+  ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  return end;
+}
+struct TwoEnds {
+  DeviceId from, to;
+};
+
+TwoEnds ends_to_use(const Topology& topology, const TrafficOptions& options) {
+  const Ends ends = ends_of(topology);
+  const auto& first = ends.of_node.front();
+  if (first.empty() || (ends.of_node.size() == 1 && first.size() < 2))
+    throw ConfigError("there is nobody to send to", "give the topology a second node or accelerator");
+  const DeviceId from = options.from.empty() ? first[0] : device_named(topology, options.from);
+  const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
+                      : ends.of_node.size() > 1 ? ends.of_node[1].front()
+                                                : first[1];
+  if (from == to)
+    throw ConfigError(topology.name(from) + " would send to itself",
+                      "--from and --to name two accelerators or NICs");
+  return {from, to};
+}
+
+// PCIe slots of the ends that are slower than their cables.
+struct Slots {
+  double rate = 0;  // bytes/s; 0: none are slower
+  std::string names;
+};
+
+Slots slots_of(const Ground& ground, TwoEnds pair) {
+  const Topology& topology = ground.topology();
+  Slots slots;
+  for (const DeviceId end : {pair.from, pair.to}) {
+    const auto slot = ground.tight_slot(end, end == pair.from);
+    if (!slot) continue;
+    slots.rate = slots.rate > 0 ? std::min(slots.rate, slot->capacity) : slot->capacity;
+    slots.names += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.names.empty() ? "" : ", ", topology.name(end),
+                               topology.type_of(slot->link).label, slot->capacity * 1e-9);
+  }
+  return slots;
+}
+
+// Two ends, and everything that their messages have in common.
+struct Way {
+  const topology::Catalogue& catalogue;
+  Ground& ground;  // as libraries see it
+  Ground* bare;    // as perftest does; null: not known
+  TwoEnds pair;
+  Verb verb;
+  bool tcp;
+  const topology::LinkEntry* nvlink;  // between the two; null: another path, or unknown
+  double rate;                        // bytes/s, the limit of slots and copies; 0: only links
+  Duration interval;                  // from one message of a queue pair to the next
+};
+
+// States what the figures are, if they are not perftest's.
+std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
+  if (tcp)
+    return fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
+                       collective::kSocketReceive * 1e-9);
+  if (over_nvlink || as_perftest) return "";
+  return "the latency is the library's: what perftest would print needs two NICs and switches whose own "
+         "times "
+         "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
+}
+
+// nullopt: the run was stopped.
+std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
+  const auto [from, to] = way.pair;
+  PointToPointRow row;
+  row.size = size;
+  const Duration wire = one_message(way.ground, from, to, size, way.rate);
+  row.library = row.latency = wire;
+  if (way.nvlink != nullptr) {
+    row.latency += way.nvlink->copy_kernel;
+    row.library += way.nvlink->library;
+  }
+  if (way.bare != nullptr)
+    row.latency = one_message(*way.bare, from, to, size, way.rate) +
+                  host_part(way.catalogue, way.ground.topology(), from, to, size, way.verb);
+  // perftest posts 5000 messages; after a few round trips' worth of bytes the rate no longer changes.
+  constexpr std::int64_t kEnough = 32 << 20;
+  row.iterations =
+      static_cast<int>(std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
+  way.ground.renew();
+  for (int i = 0; i < row.iterations; ++i) way.ground.send(from, to, size, static_cast<std::uint64_t>(i));
+  Duration end{};
+  way.ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  if (way.ground.stopped()) return std::nullopt;
+  // Counted from the first delivery: the time before is latency.
+  const double took = seconds(end - wire);
+  // Where messages do not share a link (analytic), each gets the full rate.
+  row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
+  if (way.interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(way.interval));
+  if (way.tcp)
+    row.message_rate =
+        std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
+  row.bandwidth = row.message_rate * static_cast<double>(size.value());
+  return row;
+}
+
+PointToPoint messages_between(const Scenario& scenario, const topology::Catalogue& catalogue,
+                              const TrafficOptions& options, const std::atomic<bool>* stop) {
+  Ground ground(scenario, catalogue, stop);
+  const Topology& topology = ground.topology();
+  const TwoEnds pair = ends_to_use(topology, options);
+  const auto [from, to] = pair;
+  PointToPoint result;
+  result.from = topology.name(from), result.to = topology.name(to);
+  result.verb = options.verb;
+  const topology::Route route = ground.route(from, to);
+  const auto all_links = [&](const auto& is) {
+    return std::all_of(route.links.begin(), route.links.end(),
+                       [&](const auto& share) { return is(share.link); });
+  };
+  const bool tcp = !all_links([&](LinkId link) { return topology.type_of(link).transport != "tcp"; });
+  result.over_nvlink =
+      topology.device(from).kind == DeviceKind::accelerator &&
+      topology.device(to).kind == DeviceKind::accelerator &&
+      all_links([&](LinkId link) { return topology.link(link).kind == topology::LinkKind::nvlink; });
+  const std::optional<Scenario> verbs =
+      tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
+  std::optional<Ground> bare;
+  if (verbs) bare.emplace(*verbs, catalogue, stop);
+  result.note = note_of(tcp, result.over_nvlink, verbs.has_value());
+  const Slots slots = slots_of(ground, pair);
+  Way way{catalogue,          ground,     bare ? &*bare : nullptr, pair, options.verb, tcp,
+          /*nvlink=*/nullptr, slots.rate, /*interval=*/{}};
+  if (result.over_nvlink) way.nvlink = nvlink_of(catalogue, topology, from, route.links.front().link);
+  if (tcp)
+    way.rate = way.rate > 0 ? std::min(way.rate, collective::kSocketReceive) : collective::kSocketReceive;
+  if (!result.over_nvlink)
+    way.interval = between_messages(scenario, catalogue, topology, route);
+  else if (way.nvlink != nullptr)
+    way.interval = way.nvlink->copy_kernel;
+  if (way.interval == Duration{}) {  // a torus of chips, or a bus
+    way.interval = one_message(ground, from, to, Bytes(1), way.rate);
+    if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
+    result.note +=
+        "; no NIC is on the way, and how many messages such ports take is not published: here "
+        "one in the time of the smallest";
+  }
+  if (!slots.names.empty()) {
+    if (!result.note.empty()) result.note += "; ";
+    result.note += "from memory to memory by slots slower than the cables: " + slots.names;
+  }
+  for (const Bytes size : options.sizes) {
+    const auto row = row_of(way, size);
+    result.complete = row.has_value();
+    if (!row) break;
+    result.rows.push_back(*row);
+  }
+  return result;
+}
+}  // namespace
+
+PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
+                            const TrafficOptions& options, const std::atomic<bool>* stop) {
+  return with_places(scenario, [&] { return messages_between(scenario, catalogue, options, stop); });
+}
+}  // namespace topsim::scenario

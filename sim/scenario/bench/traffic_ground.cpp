@@ -1,0 +1,197 @@
+#include "sim/scenario/bench/traffic_ground.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/error.hpp"
+#include "sim/executor/executor.hpp"
+#include "sim/network/factory.hpp"
+#include "sim/scenario/cluster/faults.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
+#include "topology/build.hpp"
+
+namespace topsim::scenario {
+namespace {
+namespace packet = network::packet;
+using topology::Topology;
+
+Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue& catalogue) {
+  topology::BuildOptions options = build_options(scenario);
+  options.merge_switches_above = std::numeric_limits<int>::max();
+  Topology topology = topology::build(scenario.topology, catalogue, options);
+  open_to_flowlets(scenario, topology);
+  return topology;
+}
+}  // namespace
+
+packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
+  packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
+  spec.seed = scenario.run.seed;
+  return spec;
+}
+
+void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent) {
+  if (arrived >= sent) return;
+  std::string found;
+  if (const auto* packets = dynamic_cast<const packet::PacketNetwork*>(&network)) {
+    for (const std::string& finding : packets->findings()) found += (found.empty() ? "" : "; ") + finding;
+  }
+  throw executor::Blocked(
+      fmt::format("the traffic cannot finish: {} of {} messages never arrive", sent - arrived, sent), found);
+}
+
+Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
+    : scenario_(scenario),
+      stop_(stop),
+      topology_(with_switches_apart(scenario, catalogue)),
+      faults_(faults()),
+      router_(topology_, scenario.run.seed, faults_.dead, scenario.network.packet.queue_pairs()) {}
+
+Ground::Faulty Ground::faults() const {
+  executor::RunOptions changed;
+  AppliedFaults applied = apply_faults(scenario_, topology_, changed, holds_throughout);
+  return {std::move(applied.dead), std::move(changed.capacity_changes)};
+}
+
+bool Ground::cut_off(DeviceId port) const {
+  if (faults_.dead.empty()) return false;
+  // A NIC also has links to its accelerators, which do not count.
+  const bool nic = topology_.device(port).kind == topology::DeviceKind::nic;
+  const auto links = topology_.links_from(port);
+  return std::all_of(links.begin(), links.end(), [&](LinkId link) {
+    const topology::DeviceKind kind = topology_.device(topology_.link(link).to).kind;
+    const bool counts =
+        !nic || kind == topology::DeviceKind::fabric_switch || kind == topology::DeviceKind::nic;
+    return !counts || std::find(faults_.dead.begin(), faults_.dead.end(), link) != faults_.dead.end();
+  });
+}
+
+double Ground::capacity(LinkId link) const {
+  double capacity = topology_.link(link).capacity.value();
+  for (const executor::CapacityChange& change : faults_.slower)
+    if (change.link == link) capacity *= change.factor;
+  return capacity;
+}
+
+std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
+  using topology::DeviceKind;
+  if (topology_.device(end).kind != DeviceKind::nic) return {};
+  double cables = 0;
+  std::optional<Slot> slot;  // the widest, if there are several
+  for (const LinkId out : topology_.links_from(end)) {
+    const DeviceId other = topology_.link(out).to;
+    const DeviceKind kind = topology_.device(other).kind;
+    if (kind == DeviceKind::fabric_switch || kind == DeviceKind::nic)
+      cables += capacity(out);
+    else if (!slot || capacity(out) > slot->capacity)
+      slot = {out, other, capacity(out)};
+  }
+  if (slot && sends)
+    for (const LinkId in : topology_.links_from(slot->behind))
+      if (topology_.link(in).to == end) slot = {in, slot->behind, capacity(in)};
+  return slot && slot->capacity < cables ? slot : std::nullopt;
+}
+
+void Ground::renew() {
+  make_network();
+  for (const executor::CapacityChange& change : faults_.slower)
+    network_->set_capacity(change.link.value, topology_.link(change.link).capacity.value() * change.factor,
+                           SimTime{});
+}
+
+void Ground::make_network() {
+  packets_ = nullptr;
+  sent_ = arrived_ = 0;
+  meetings_.reset();
+  if (scenario_.network.model == "packet") {
+    auto made = std::make_unique<packet::PacketNetwork>(
+        router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
+    packets_ = made.get();
+    network_ = std::move(made);
+    return;
+  }
+  std::vector<double> capacities;
+  for (const topology::Link& link : topology_.links()) capacities.push_back(link.capacity.value());
+  network_ = network::make_network(scenario_.network.model, capacities);
+}
+
+void Ground::renew_for_meetings() {
+  renew();
+  flows_.clear();
+  if (scenario_.network.model == "flow") meetings_.emplace(scenario_, topology_);
+}
+
+// Traffic between two NICs uses their cables, also within one node if the fabric connects them.
+void Ground::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const {
+  const auto is_nic = [&](DeviceId id) { return topology_.device(id).kind == topology::DeviceKind::nic; };
+  query = {.from = from, .to = to};
+  if (is_nic(from) && is_nic(to)) query.from_nic = from, query.to_nic = to;
+  router_.route(query, out);
+  if (!out.reachable()) {
+    query = {.from = from, .to = to};
+    router_.route(query, out);
+  }
+  if (!out.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+}
+
+topology::Route Ground::route(DeviceId from, DeviceId to) const {
+  topology::RouteQuery query;
+  topology::Route route;
+  find_route(from, to, query, route);
+  return route;
+}
+
+void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate) {
+  topology::RouteQuery query;
+  find_route(from, to, query, route_);
+  const Duration latency = route_.latency;
+  if (rate == 0 && query.from_nic.valid()) {
+    const std::optional<Slot> out = tight_slot(from, true), in = tight_slot(to, false);
+    if (out) query.from = out->behind;
+    if (in) query.to = in->behind;
+    if (out || in) router_.route(query, route_);
+    if (!route_.reachable()) throw ConfigError(router_.why_unreachable(query.from, query.to));
+  }
+  usage_.clear();
+  for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});
+  network::Transfer transfer;
+  transfer.bytes = static_cast<double>(bytes.value());
+  transfer.usage = usage_;
+  transfer.rate_cap = rate;
+  transfer.latency = latency;
+  transfer.tag = tag;
+  transfer.from = query.from, transfer.to = query.to;
+  transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
+  network_->start(transfer, SimTime{});
+  if (meetings_) flows_.push_back({usage_, bytes});
+  ++sent_;
+}
+
+Ends ends_of(const Topology& topology) {
+  Ends ends;
+  ends.of_node.resize(topology.nodes());
+  // Host NICs take no part if the chips have a torus between them.
+  const auto cabled = [&](DeviceId nic) {
+    const auto links = topology.links_from(nic);
+    return std::any_of(links.begin(), links.end(), [&](LinkId link) {
+      const topology::DeviceKind kind = topology.device(topology.link(link).to).kind;
+      return kind == topology::DeviceKind::fabric_switch || kind == topology::DeviceKind::nic;
+    });
+  };
+  bool nics = topology.nodes() > 1;
+  for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
+    const auto of_node = topology.nics_of_node(n);
+    nics = nics && std::any_of(of_node.begin(), of_node.end(), cabled);
+  }
+  for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
+    if (nics) ends.of_node[n].assign(topology.nics_of_node(n).begin(), topology.nics_of_node(n).end());
+  }
+  if (!nics) {
+    for (const DeviceId gpu : topology.accelerators()) ends.of_node[topology.device(gpu).node].push_back(gpu);
+  }
+  ends.rails = nics && (topology.fabric_kind == "rail" || topology.fabric_kind == "rail-only");
+  return ends;
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,322 @@
+#include "sim/scenario/findings/hardware_findings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "sim/collective/nccl/net_plugins.hpp"
+#include "sim/collective/nccl/tuner.hpp"
+#include "sim/collective/sockets.hpp"
+#include "sim/scenario/findings/described_parts.hpp"
+#include "sim/scenario/findings/layout_findings.hpp"
+#include "sim/scenario/findings/packet_findings.hpp"
+#include "sim/scenario/findings/plan_findings.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "workloads/compute/compute_model.hpp"
+
+namespace topsim::scenario {
+namespace {
+using topology::DeviceKind;
+
+// One scale per 32 elements within a tensor core (OCP microscaling, 2023): the units of Blackwell, CDNA 4 and
+// Trainium3 are the first of their makers.
+bool scales_blocks(const topology::Accelerator& entry) {
+  return entry.compute_capability > 0 ? entry.compute_capability >= 100 : entry.year >= 2025;
+}
+
+void find_formats(const Scenario& scenario, const topology::Topology& topology,
+                  const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  if (workload.trace || workload.model.layers == 0 || !workload.compute.stage_times.forward.empty() ||
+      topology.accelerators().empty())
+    return;
+  const topology::Accelerator& entry =
+      catalogue.accelerator(topology.model_of(topology.accelerators().front()));
+  const std::string_view units = workloads::units_of(workload.precision.gemm);
+  if (entry.dense_flops.empty()) return;
+  if (entry.dense_flops.contains(units)) {
+    if (workload.precision.gemm == workloads::Precision::mxfp8 && !scales_blocks(entry))
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("{} has fp8 units, but none that scale blocks of 32; mxfp8 is simulated as if "
+                       "they did",
+                       entry.name),
+           "workload.precision", "fp8 has a scale for each tensor, fp8-blockwise one for 128 elements"});
+    return;
+  }
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format(
+           "{} has no {} units that the catalogue knows of; the rate of the nearest format stands for theirs",
+           entry.name, units),
+       "workload.precision", "topsim list hardware " + entry.id + " shows its formats"});
+}
+
+// Parts of a model that are described but have no effect.
+void find_idle_parts(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
+  if (workload.trace || workload.model.layers == 0) return;
+  const workloads::ExpertSpec &experts = workload.model.experts, none;
+  if (experts.count == 0 &&
+      (experts.top_k != none.top_k || experts.shared != none.shared || experts.imbalance != none.imbalance ||
+       experts.capacity_factor != none.capacity_factor || experts.node_limit != none.node_limit))
+    out.push_back({report::Severity::warning, "experts are described, but there are none: the model is dense",
+                   "workload.model.experts", "add count, for example 8"});
+  const workloads::AttentionSpec& attention = workload.model.attention;
+  if (attention.kind != workloads::AttentionKind::mla &&
+      (attention.kv_lora_rank > 0 || attention.q_lora_rank > 0))
+    out.push_back({report::Severity::warning,
+                   "latent attention is described, but keys and values are not compressed",
+                   "workload.model.attention", "\"kind\": \"mla\""});
+}
+
+void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
+                const topology::LinkChoice& choice, std::vector<report::Finding>& out) {
+  topology::LinkEntry link = catalogue.link(choice.use);
+  if (choice.bandwidth) {
+    link.line_rate = *choice.bandwidth;
+    link.label += fmt::format(" at {:g} Gbit/s", link.line_rate.value() * 8e-9);
+  }
+  std::vector<bool> seen(topology.models().size());
+  const auto other_kind = [&](const std::vector<std::string>& spoken) {
+    return std::none_of(spoken.begin(), spoken.end(),
+                        [&](const std::string& id) { return catalogue.link(id).kind == link.kind; });
+  };
+  for (const LinkId cable : topology.cables()) {
+    const topology::Link& each = topology.link(cable);
+    if (each.kind != link.kind) continue;
+    const topology::Device& device = topology.device(each.from);
+    if (seen[device.model]) continue;
+    seen[device.model] = true;
+    const std::string& model = topology.models()[device.model];
+    if (device.kind == DeviceKind::nic) {
+      const topology::NicEntry& nic = catalogue.nic(model);
+      const bool slower = nic.port_rate.value() > 0 && link.line_rate > 1.001 * nic.port_rate;
+      if (!other_kind(nic.links) && !slower) continue;
+      std::string message =
+          other_kind(nic.links)
+              ? fmt::format("{} does not do {}; it is simulated as if it did", nic.name, link.label)
+              : fmt::format("a port of {} runs at {:g} Gbit/s, which is what {} carries here", nic.name,
+                            nic.port_rate.value() * 8e-9, link.label);
+      out.push_back({report::Severity::warning, std::move(message), "topology.fabric.link",
+                     "topology.node.nic names another NIC"});
+    } else if (device.kind == DeviceKind::fabric_switch) {
+      const topology::SwitchEntry& entry = catalogue.network_switch(model);
+      const bool slower = std::all_of(entry.links.begin(), entry.links.end(), [&](const std::string& id) {
+        return link.line_rate > 1.001 * catalogue.link(id).line_rate;
+      });
+      if (entry.links.empty() || (!other_kind(entry.links) && !slower)) continue;
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("{} has no ports for {}; it is simulated as if it had", entry.name, link.label),
+           "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
+    }
+  }
+}
+
+// Over TCP every byte is copied by a core on either host, slower than fast NICs.
+void find_host_copies(const Scenario& scenario, const topology::Topology& topology,
+                      std::vector<report::Finding>& out) {
+  if (topology.nodes() < 2 || !collective::over_tcp(topology)) return;
+  double cables = 0;  // of the NICs of a node
+  for (const DeviceId nic : topology.nics_of_node(0))
+    for (const LinkId l : topology.links_from(nic))
+      if (const topology::Link link = topology.link(l); topology.device(link.to).node != 0)
+        cables = std::max(cables, link.capacity.value());
+  const int threads = scenario.network.nccl.socket_threads.value_or(0);
+  const DeviceId one(0), other(1);  // two accelerators that send to each other
+  const double core = collective::socket_cap({{one, other, 1, 1}, {other, one, 1, 1}}, threads);
+  if (core >= cables) return;
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format("TCP: limited by the hosts' copies: {} {:.3g} GB/s each way, a NIC {:.3g}",
+                   threads > 0
+                       ? fmt::format("{} thread{} of a connection cop{}", threads, threads == 1 ? "" : "s",
+                                     threads == 1 ? "ies" : "y")
+                       : std::string("the one thread of an accelerator that serves NCCL's sockets copies"),
+                   core / 1e9, cables / 1e9),
+       "topology.fabric.link",
+       "network.nccl.socket_nthreads (NCCL_SOCKET_NTHREADS) adds threads; RDMA, as roce-200g, needs none"});
+}
+
+// A plugin's hop time is fixed, whatever latency the cables are given.
+void find_plugin_latency(const Scenario& scenario, const topology::Topology& topology,
+                         std::vector<report::Finding>& out) {
+  const topology::FabricSpec& fabric = scenario.topology.fabric;
+  if ((!fabric.link.latency && !fabric.nic_latency) || topology.nodes() < 2) return;
+  for (const DeviceId nic : topology.nics_of_node(0)) {
+    const double hop = collective::nccl::net_plugin_of(topology.model_of(nic)).hop.count();
+    if (hop == 0) continue;
+    out.push_back(
+        {report::Severity::note,
+         fmt::format("a hop of collectives over {} takes the {:g} us of AWS' network plugin: shorter "
+                     "latencies of cables and NICs change nothing in them",
+                     topology.model_of(nic), hop),
+         fabric.link.latency ? "topology.fabric.link.latency" : "topology.fabric.nic_latency",
+         "bench p2p, and latencies beyond the plugin's, follow them"});
+    return;
+  }
+}
+
+// Cables and switches come in whole numbers, so the fabric built seldom has exactly the requested ratio; a
+// leaf that nodes do not fill keeps all of its uplinks. A tier that so few nodes do not need is not a
+// mistake: its ratio applies with more nodes. Ratios of tiers that a kind of fabric never has are refused
+// (topology/build).
+void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
+                       std::vector<report::Finding>& out) {
+  const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
+  std::vector<double> below(ratios.size()), above(ratios.size());  // line rates into a tier, and out of it
+  for (const LinkId id : topology.cables()) {
+    const topology::Link& link = topology.link(id);
+    const topology::Device& to = topology.device(link.to);
+    if (to.kind != DeviceKind::fabric_switch) continue;
+    const topology::Device& from = topology.device(link.from);
+    const std::size_t low = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
+    if (to.tier <= low) continue;
+    if (to.tier <= ratios.size()) below[to.tier - 1U] += link.line_rate.value();
+    if (low > 0 && low <= ratios.size()) above[low - 1] += link.line_rate.value();
+  }
+  constexpr double kClose = 0.05;
+  for (std::size_t t = 0; t < ratios.size(); ++t) {
+    const char* const tier = t == 0 ? "leaves" : "spines";
+    if (above[t] > 0) {
+      const double built = below[t] / above[t];
+      if (std::abs(built / ratios[t] - 1) > kClose)
+        out.push_back(
+            {report::Severity::note,
+             fmt::format("the {} are built {:.3g}:1 oversubscribed, not {:g}:1 as asked: cables and "
+                         "switches come whole",
+                         tier, built, ratios[t]),
+             "topology.fabric.oversubscription", "a number of nodes that fills the leaves comes closest"});
+    } else if (ratios[t] != 1) {
+      out.push_back({report::Severity::warning,
+                     fmt::format("nothing is oversubscribed {:g}:1: the {} of this fabric have no uplinks",
+                                 ratios[t], tier),
+                     "topology.fabric.oversubscription",
+                     "more nodes, or \"tiers\", put switches above them"});
+    }
+  }
+}
+
+// Slingshot's non-minimal paths through other switches and groups would carry more.
+void find_minimal_paths(const topology::Topology& topology, std::vector<report::Finding>& out) {
+  if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
+  out.push_back(
+      {report::Severity::note,
+       "messages take the shortest paths of the dragonfly only: where few switches or groups talk to one "
+       "another, its non-minimal paths would carry more",
+       "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
+}
+
+// AWS publishes which steps Neuron's collectives take (awsdocs-neuron, "Inter-node Collective
+// Communications"), but not their times.
+void find_node_torus(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  const topology::NodeRecipe& node = catalogue.node(scenario.topology.node.use);
+  if (node.scale_up.kind != topology::ScaleUp::Kind::torus || topology.accelerators().size() < 2) return;
+  out.push_back(
+      {report::Severity::note,
+       fmt::format("collectives of {} follow the links of its torus, and between nodes rings of chips of "
+                   "one place; no measured time of its own library stands behind them",
+                   node.name),
+       "topology.node", "nccl-tests' counterpart there is nccom-test: compare topsim bench with it"});
+}
+
+// With either network model one queue pair uses one port of a bond.
+void find_ports_by_turns(const Scenario& scenario, const topology::Topology& topology,
+                         std::vector<report::Finding>& out) {
+  const bool apart =
+      topology.routing == topology::Routing::ecmp || topology.routing == topology::Routing::static_;
+  const std::uint32_t pairs = scenario.network.packet.queue_pairs();
+  if (!apart || topology.nodes() < 2) return;
+  for (const DeviceId nic : topology.nics_of_node(0)) {
+    std::set<DeviceId> leaves;
+    for (const LinkId link : topology.links_from(nic))
+      if (topology.device(topology.link(link).to).kind == DeviceKind::fabric_switch)
+        leaves.insert(topology.link(link).to);
+    if (leaves.size() <= pairs || leaves.size() < 2) continue;
+    out.push_back(
+        {report::Severity::note,
+         fmt::format("a NIC here has ports on {} leaves, and a connection of {} queue pair{} uses {} of "
+                     "them: a message between two accelerators has that share of the NIC's rate",
+                     leaves.size(), pairs, pairs == 1 ? "" : "s", pairs),
+         "network.packet.queue_pairs",
+         fmt::format("network.packet.queue_pairs={} uses all (NCCL_IB_QPS_PER_CONNECTION)", leaves.size())});
+    return;
+  }
+}
+
+// A subnet manager writes one port for each destination into a switch's table (IBTA vol. 1,
+// LinearForwardingTable), or with adaptive routing a group of ports.
+void find_hashed_infiniband(const topology::Topology& topology, std::vector<report::Finding>& out) {
+  if (!topology.fabric_is_infiniband || topology.routing != topology::Routing::ecmp) return;
+  out.push_back({report::Severity::warning,
+                 "InfiniBand's switches hash no queue pairs: they choose paths by destination (static) or by "
+                 "how long their queues are (adaptive); connections collide here as on Ethernet",
+                 "topology.fabric.routing", "\"adaptive\" is what InfiniBand has where the key is left out"});
+}
+
+// All messages of a job use one lane, so there is nothing to arbitrate between lanes.
+void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
+  const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
+  if (scenario.network.model != "packet" ||
+      (lanes.count <= 1 && lanes.weight.empty() && lanes.high_priority == 0))
+    return;
+  out.push_back({report::Severity::note,
+                 "a job's messages all go on one virtual lane: count, weight and priority of lanes change "
+                 "nothing here",
+                 "network.packet.virtual_lanes",
+                 "topsim bench victim --lane puts a flow on a lane of its own"});
+}
+}  // namespace
+
+std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,
+                                           const topology::Catalogue& catalogue) {
+  if (spec.node.use.empty() || !spec.accelerators) return {};
+  const bool listed = spec.placement.kind == topology::PlacementKind::list;
+  const int nodes = listed ? static_cast<int>(spec.placement.nodes.size()) : spec.nodes;
+  const int each = spec.node.accelerators.value_or(catalogue.node(spec.node.use).accelerators);
+  const int filled = (*spec.accelerators + each - 1) / each;
+  if (filled >= nodes) return {};
+  const bool divides = *spec.accelerators % nodes == 0;
+  return report::Finding{
+      report::Severity::note,
+      fmt::format("the job's {} accelerators fill {} of the {} {}nodes, {} in each; the others have no rank",
+                  *spec.accelerators, filled, nodes, listed ? "listed " : "",
+                  std::min(each, *spec.accelerators)),
+      "topology.accelerators",
+      fmt::format("topology.node.accelerators={} in its place takes {} in every node",
+                  divides ? std::to_string(*spec.accelerators / nodes) : "N", divides ? "as many" : "N")};
+}
+
+std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
+                                               const topology::Catalogue& catalogue) {
+  std::vector<report::Finding> out = packet_findings(scenario, topology);
+  find_lanes(scenario, out);
+  find_idle_parts(scenario.workload, out);
+  for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
+  find_ports_by_turns(scenario, topology, out);
+  find_hashed_infiniband(topology, out);
+  find_host_copies(scenario, topology, out);
+  for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
+  find_plugin_latency(scenario, topology, out);
+  if (scenario.topology.node.use.empty()) {
+    for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));
+    return out;
+  }
+  if (const auto empty = empty_nodes(scenario.topology, catalogue)) out.push_back(*empty);
+  find_formats(scenario, topology, catalogue, out);
+  find_minimal_paths(topology, out);
+  find_node_torus(scenario, topology, catalogue, out);
+  find_other_ratios(scenario, topology, out);
+  const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
+  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
+  return out;
+}
+}  // namespace topsim::scenario

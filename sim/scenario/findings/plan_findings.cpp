@@ -1,0 +1,70 @@
+#include "sim/scenario/findings/plan_findings.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace topsim::scenario {
+namespace {
+using report::Severity;
+
+// Megatron-LM, training/tokenizer: vocab_size_with_padding, make_vocab_size_divisible_by 128 times tp.
+void find_words(const workloads::ModelSpec& model, int tp, std::vector<report::Finding>& out) {
+  if (tp < 1 || model.vocab % tp == 0) return;
+  const std::int64_t unit = std::int64_t{128} * tp;
+  out.push_back(
+      {Severity::note,
+       fmt::format("a vocabulary of {} does not divide over tp = {}: every rank is taken to hold {:.1f} "
+                   "words, without padding",
+                   model.vocab, tp, static_cast<double>(model.vocab) / tp),
+       "workload.model.vocab",
+       fmt::format("vocab = {}, a multiple of 128 x tp, is what Megatron pads it to",
+                   (model.vocab + unit - 1) / unit * unit)});
+}
+
+// The factor of gpu_slow, a fault, is of the speed; this one is of the time.
+void find_fast_ranks(const workloads::ComputeSpec& compute, std::vector<report::Finding>& out) {
+  for (const auto& [rank, factor] : compute.slow_ranks)
+    if (factor < 1)
+      out.push_back(
+          {Severity::warning,
+           fmt::format("rank {} is faster than the others: slow_ranks gives factors on compute times", rank),
+           fmt::format("workload.compute.slow_ranks[\"{}\"]", rank),
+           fmt::format("{:.3g} makes it {:g} times as fast as the others", 1 / factor, factor)});
+}
+}  // namespace
+
+std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload) {
+  std::vector<report::Finding> out;
+  const workloads::ModelSpec& model = workload.model;
+  const workloads::PlanSpec& plan = workload.plan;
+  find_fast_ranks(workload.compute, out);
+  if (workload.trace || model.layers == 0 || !workload.compute.stage_times.forward.empty()) return out;
+  find_words(model, plan.tp, out);
+  const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;
+  if (plan.cp > 1 && plan.cp_kind == workloads::ContextKind::ulysses &&
+      model.attention.kind != workloads::AttentionKind::mla && kv_heads % (plan.tp * plan.cp) != 0)
+    out.push_back(
+        {Severity::note,
+         fmt::format("{} key-value heads are fewer than, or no multiple of, tp x cp = {} ranks: Ulysses is "
+                     "taken to repeat them",
+                     kv_heads, plan.tp * plan.cp),
+         "workload.plan.cp", "cp_kind ring splits no heads"});
+  if (plan.cp == 1 && plan.cp_kind != workloads::ContextKind::ring)
+    out.push_back({Severity::note, "cp_kind has no effect: cp is 1, and no rank shares its sequence",
+                   "workload.plan.cp_kind", "cp above 1, or leave cp_kind out"});
+  if (model.experts.count > 0 && model.experts.imbalance > 1 && plan.ep > 1)
+    out.push_back(
+        {Severity::note,
+         fmt::format("every rank is timed as the one with {:g} times the mean of the rows, and sends and "
+                     "receives as many: all-to-alls show {:g} times the bytes that all ranks send together",
+                     model.experts.imbalance, model.experts.imbalance),
+         "workload.model.experts.imbalance", "imbalance 1 shows the bytes that ranks send on average"});
+  if (plan.schedule == workloads::Schedule::one_f_one_b && plan.virtual_stages > 1)
+    out.push_back(
+        {Severity::note,
+         fmt::format("1f1b with {} virtual stages runs as the interleaved schedule", plan.virtual_stages),
+         "workload.plan.schedule", "\"interleaved\" says so; virtual_stages 1 is plain 1f1b"});
+  return out;
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,164 @@
+#include "sim/scenario/run/facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/left_open.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::scenario {
+namespace {
+constexpr const char* kDot = " \u00b7 ";
+
+// "64 x H100 (8 nodes) over InfiniBand NDR"
+std::string cluster_text(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  std::vector<std::size_t> by_model(topology.models().size());
+  for (const DeviceId device : topology.accelerators()) ++by_model[topology.device(device).model];
+  std::map<std::string, std::size_t> counts;
+  for (std::size_t model = 0; model < by_model.size(); ++model)
+    if (by_model[model] > 0) counts[topology.models()[model]] = by_model[model];
+  std::string text;
+  for (const auto& [model, count] : counts) {
+    const topology::Accelerator& accelerator = catalogue.accelerator(model);
+    const bool vendor_first = accelerator.name.rfind(accelerator.vendor + ' ', 0) == 0;
+    text += (text.empty() ? "" : " + ") + std::to_string(count) + " x " +
+            accelerator.name.substr(vendor_first ? accelerator.vendor.size() + 1 : 0);
+  }
+  text += " (" + std::to_string(topology.nodes()) + (topology.nodes() == 1 ? " node)" : " nodes)");
+  for (const LinkId cable : topology.cables())
+    if (topology.device(topology.link(cable).to).kind == topology::DeviceKind::fabric_switch)
+      return text + " over " + topology.type_of(cable).label;
+  return text;
+}
+
+std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec& workload) {
+  std::string text;
+  const std::pair<const char*, int> dimensions[] = {
+      {"TP", plan.tp}, {"PP", plan.pp}, {"CP", plan.cp}, {"EP", plan.ep}, {"DP", plan.dp}};
+  for (const auto& [name, size] : dimensions) {
+    if (size > 1) text += kDot + std::string(name) + ' ' + std::to_string(size);
+  }
+  const std::string batch = std::to_string(plan.global_batch), sequence = std::to_string(plan.sequence);
+  if (plan.task == workloads::Task::decode)
+    return text + kDot + "decodes 1 token for " + batch + " requests of " + sequence;
+  text += fmt::format("{}{}{} x {} tokens", kDot, plan.task == workloads::Task::prefill ? "prefills " : "",
+                      batch, sequence);
+  // A third more work, possibly by a release's default.
+  if (plan.recompute.kind == workloads::RecomputeKind::full && !plan.inference()) {
+    text += fmt::format("{}full recompute", kDot);
+    if (!workload.plan.recompute) text += fmt::format(", the default of {}", workload.framework);
+  }
+  return text;
+}
+// Defaults that affect the step time, and that other programs or releases set differently.
+void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, report::ScenarioFacts& facts) {
+  const workloads::PlanSpec& given = scenario.workload.plan;
+  const workloads::Framework& set = workloads::framework(scenario.workload.framework);
+  if (plan.inference()) return;
+  if (plan.plain_softmax)
+    facts.assumed.push_back(fmt::format(
+        "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads x "
+        "sequences in fours",
+        set.name, set.release, plan.fused_softmax_keys));
+  if (!given.micro_batch && plan.micro_batches > 1)
+    facts.assumed.push_back(
+        fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
+  using executor::Reason;
+  constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
+  const bool on_nvidia = facts.library == "NCCL";
+  const bool has_user_buffers =
+      on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
+  if (!given.tp_overlap && plan.tp > 1 && has_user_buffers)
+    facts.open.push_back(
+        {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
+                   "recipes turn on",
+         .reason = Reason::tensor_parallel,
+         .from = kTensor,
+         .more_launches = true});  // they split products
+  const bool says_dispatcher =
+      scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
+  if (plan.ep > 1 && on_nvidia && !says_dispatcher &&
+      plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
+    facts.open.push_back(
+        {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
+         "HybridEP",
+         Reason::expert_parallel, kExperts});
+}
+
+// States the assumed domain size, if the nodes do not fill whole domains.
+void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
+                 report::ScenarioFacts& facts) {
+  const topology::TopologySpec& spec = scenario.topology;
+  if (spec.scale_up_domain || spec.node.use.empty()) return;
+  const int largest = catalogue.node(spec.node.use).scale_up.domain_nodes;
+  if (largest < 2 || spec.nodes <= largest || spec.nodes % largest == 0) return;
+  const int size = topology::even_domain(spec.nodes, largest);
+  facts.assumed.push_back(
+      size < largest
+          ? fmt::format("{} of {} nodes of each scale-up domain (topology.scale_up_domain)", size, largest)
+          : fmt::format("scale-up domains of {} nodes and a last one of {} (topology.scale_up_domain)",
+                        largest, spec.nodes % largest));
+}
+
+}  // namespace
+
+AcceleratorWords words_of(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  std::set<std::size_t> models;
+  for (const DeviceId device : topology.accelerators()) models.insert(topology.device(device).model);
+  std::optional<AcceleratorWords> words;
+  for (const std::size_t model : models) {
+    const topology::Accelerator& accelerator = catalogue.accelerator(topology.models()[model]);
+    if (!words) words = {accelerator.called, accelerator.library};
+    if (words->called != accelerator.called) words->called = AcceleratorWords{}.called;
+    if (words->library != accelerator.library) words->library.clear();
+  }
+  return words.value_or(AcceleratorWords{});
+}
+
+report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
+                               const topology::Catalogue& catalogue) {
+  report::ScenarioFacts facts;
+  facts.name = scenario.name;
+  facts.scenario = standalone_json(scenario);
+  facts.network_model = scenario.network.model;
+  facts.seed = scenario.run.seed;
+  facts.headline = cluster_text(topology, catalogue);
+  AcceleratorWords words = words_of(topology, catalogue);
+  facts.called = std::move(words.called), facts.library = std::move(words.library);
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  if (workload.trace) {
+    facts.trace = true;
+    facts.headline += kDot + workload.trace->format + " trace " + workload.trace->path;
+    return facts;
+  }
+  workloads::WorkloadSpec complete = workload;
+  complete.model = workloads::complete_model(workload);
+  complete.host = workloads::host_facts(topology);
+  const workloads::Plan plan =
+      workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
+  facts.left_open = left_open_json(complete, plan);
+  const std::uint32_t model = topology.device(topology.accelerators().front()).model;
+  facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
+  facts.sm_margin = workload.compute.sm_margin;
+  say_domains(scenario, catalogue, facts);
+  say_assumptions(scenario, plan, facts);
+  facts.headline +=
+      kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
+  if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
+  facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
+  facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
+  facts.micro_batches = static_cast<std::uint32_t>(plan.micro_batches);
+  return facts;
+}
+}  // namespace topsim::scenario

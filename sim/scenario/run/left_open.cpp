@@ -1,0 +1,83 @@
+#include "sim/scenario/run/left_open.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/config/object.hpp"
+#include "workloads/fields.hpp"
+#include "workloads/framework.hpp"
+
+namespace topsim::scenario {
+namespace {
+using nlohmann::json;
+using workloads::Plan;
+using workloads::Precision;
+using workloads::WorkloadSpec;
+
+template <class T>
+void fill(std::optional<T>& given, T value) {
+  if (!given) given = std::move(value);
+}
+
+void fill_training(const Plan& plan, WorkloadSpec& workload) {
+  workloads::PlanSpec& spec = workload.plan;
+  fill(spec.zero, workloads::zero_meant(spec, workloads::framework(workload.framework)));
+  fill(spec.recompute, plan.recompute);
+  fill(workload.dropout, plan.dropout);
+  fill(workload.compute.fused_cross_entropy, plan.fused_cross_entropy);
+  fill(workload.precision.gradients, plan.gradient_bytes > 2 ? Precision::fp32 : Precision::bf16);
+  fill(workload.precision.optimizer, plan.optimizer_bytes > 2 ? Precision::fp32 : Precision::bf16);
+  if (plan.replicas() == 1) return;
+  fill(spec.overlap_grad_reduce, plan.overlap_grad_reduce);
+  fill(spec.overlap_param_gather, plan.overlap_param_gather);
+  if (plan.bucket_elements > 0)
+    fill(spec.bucket_size, Bytes(std::llround(plan.bucket_elements * plan.gradient_bytes)));
+}
+
+WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
+  workloads::PlanSpec& spec = workload.plan;
+  const workloads::Framework& release = workloads::framework(workload.framework);
+  workload.framework = std::string(release.name) + '@' + std::string(release.release);
+  fill(workload.sequence, plan.sequence);
+  fill(workload.model.attention.kernel, plan.attention);
+  fill(workload.compute.cuda_graph, plan.host.graph);
+  fill(spec.dp, plan.dp);
+  fill(spec.micro_batch, plan.micro_batch);
+  if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);
+  if (plan.ep > 1) fill(spec.etp, plan.etp);
+  if (plan.tp > 1) {
+    fill(spec.sequence_parallel, plan.sequence_parallel);
+    fill(spec.tp_overlap, plan.tp_overlap);
+  }
+  if (plan.pp > 1) fill(spec.overlap_p2p, plan.overlap_p2p);
+  if (plan.inference()) {
+    fill(workload.precision.kv_cache, plan.kv_cache);
+    return workload;
+  }
+  if (plan.pp > 1) fill(spec.schedule, plan.schedule);
+  fill_training(plan, workload);
+  return workload;
+}
+
+// The members of `all` that `given` lacks or has with other values.
+json difference(const json& given, const json& all) {
+  json result = json::object();
+  for (const auto& [key, value] : all.items()) {
+    const auto at = given.find(key);
+    if (at == given.end()) {
+      result[key] = value;
+    } else if (at->is_object() && value.is_object()) {
+      if (json inner = difference(*at, value); !inner.empty()) result[key] = std::move(inner);
+    } else if (*at != value) {
+      result[key] = value;
+    }
+  }
+  return result;
+}
+}  // namespace
+
+std::string left_open_json(const WorkloadSpec& workload, const Plan& plan) {
+  return difference(json::parse(config::write(workload)), json::parse(config::write(filled(workload, plan))))
+      .dump();
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,14 @@
+// Findings of the network: its remarks; where flows met, what that cost, and the interval.
+#pragma once
+
+#include "sim/executor/options.hpp"
+#include "sim/report/result.hpp"
+#include "sim/scenario/run/runs.hpp"
+
+namespace topsim::scenario {
+
+// `interval`: also the step at either end of the calibration's interval, two more runs. `progress`, which may
+// be null, stops these.
+void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
+                          bool interval, executor::Progress* progress, report::Result& result);
+}  // namespace topsim::scenario
