@@ -125,21 +125,29 @@ void IsolatedGroups::begin(std::uint32_t group, std::uint32_t activity, SimTime 
   last = {activity, call, now, event};
 }
 
+double IsolatedGroups::left(const Running& last, SimTime now) const {
+  const AloneCall& alone = alone_[last.activity];
+  if (now - last.begin >= alone.moving) return 0;
+  const auto bytes = static_cast<double>(system_.activities[last.activity].bytes.value());
+  const double rate = alone.rate > 0 ? alone.rate : bytes / seconds(alone.moving);
+  return std::max(bytes - rate * seconds(now - last.begin), 0.0);
+}
+
 std::optional<IsolatedGroups::Met> IsolatedGroups::meet(std::uint32_t group, SimTime now) {
   Running& last = running_[group];
   if (last.event == engine::kNoHandle) return std::nullopt;
   const AloneCall& alone = alone_[last.activity];
   const auto bytes = static_cast<double>(system_.activities[last.activity].bytes.value());
-  const double left = bytes - alone.rate * seconds(now - last.begin);
-  if (now - last.begin >= alone.moving || !(left > 0)) return std::nullopt;
+  const double rest = left(last, now);
+  if (!(rest > 0)) return std::nullopt;
   for (const AloneCall::Share& share : alone.links) {
     if (now == last.begin) continue;
     network::LinkRecord& record = met_[share.link];
-    record.bytes += share.record.bytes * (1 - left / bytes);
+    record.bytes += share.record.bytes * (1 - rest / bytes);
     record.busy += now - last.begin;
     record.peak_rate = std::max(record.peak_rate, share.record.peak_rate);
   }
-  const Met met{last.call, last.activity, left, last.event};
+  const Met met{last.call, last.activity, rest, last.event};
   last = {};
   return met;
 }
@@ -160,7 +168,8 @@ void IsolatedGroups::add_record(std::uint32_t group, std::uint32_t link, SimTime
     const AloneCall& call = alone_[a];
     const bool current = last.activity == a;
     if ((ended_[a] == 0 && !current) || call.moving == Duration{}) continue;
-    const double part = current ? seconds(std::min(now - last.begin, call.moving)) / seconds(call.moving) : 0;
+    const auto bytes = static_cast<double>(system_.activities[a].bytes.value());
+    const double part = current ? 1 - left(last, now) / bytes : 0;
     for (const AloneCall::Share& share : call.links) {
       if (share.link != link) continue;
       record.busy += share.record.busy * static_cast<std::int64_t>(ended_[a]);

@@ -74,6 +74,8 @@ class IsolatedGroups {
   };
   void find_users(const std::vector<CapacityChange>& changes, const Carrier& carrier);
   void isolate_at_times();
+  // Bytes that the running call has still to send: what the network would say if it carried the call.
+  [[nodiscard]] double left(const Running& last, SimTime now) const;
   void add_record(std::uint32_t group, std::uint32_t link, SimTime now, network::LinkRecord& record) const;
 
   const fold::System& system_;

@@ -109,6 +109,17 @@ TEST_F(OneLink, GoesOnInTheNetworkWithWhatIsLeftWhenAnotherComes) {
   EXPECT_EQ(before.busy + after.busy, Duration(200'000));
 }
 
+// 100 bytes at 7 GB/s take 14,285.7 ps, which the clock rounds to 14,286. After 10,000 ps 70 bytes have left,
+// not 100 x 10,000 / 14,286 = 69.9986: folded runs, which isolate more calls, count what unfolded ones count.
+TEST_F(OneLink, CountsARunningCallByItsRateNotByItsRoundedDuration) {
+  system_.links[0].capacity = BytesPerSecond(7e9);
+  IsolatedGroups groups = isolated();
+  EXPECT_EQ(groups.duration(0), Duration(14'286));
+  groups.begin(0, 0, at(0), 5, 9);
+  EXPECT_DOUBLE_EQ(groups.record(0, at(10)).bytes, 70);
+  EXPECT_DOUBLE_EQ(groups.record(0, at(20)).bytes, 100);
+}
+
 TEST_F(OneLink, IsNotMetAfterItsLastByte) {
   system_.activities[0].latency = Duration(10'000);
   IsolatedGroups groups = isolated();
