@@ -85,6 +85,22 @@ TEST(NcclXml, AnNvlinkThatLeadsOutOfTheFileIsLeftOutAndSaid) {
   for (const Link& link : import.topology.links()) EXPECT_NE(link.kind, LinkKind::nvlink);
 }
 
+TEST(NcclXml, LinksToSeveralNvswitchesAreOneCable) {
+  // As on an HGX H100: 18 links to four switches, 20.6 GB/s each.
+  const std::string full = R"(link_speed="32.0 GT/s PCIe" link_width="16")";
+  const auto import = read(box(full, full, R"(<nvlink target="0000:05:00.0" count="4" tclass="0x068000"/>
+      <nvlink target="0000:06:00.0" count="5" tclass="0x068000"/>
+      <nvlink target="0000:07:00.0" count="5" tclass="0x068000"/>
+      <nvlink target="0000:08:00.0" count="4" tclass="0x068000"/>)"));
+  std::vector<Link> up;
+  for (const Link& link : import.topology.links())
+    if (link.kind == LinkKind::nvlink && import.topology.device(link.from).kind == DeviceKind::accelerator)
+      up.push_back(link);
+  ASSERT_EQ(up.size(), 1U);
+  EXPECT_EQ(up.front().count, 18);
+  EXPECT_NEAR(up.front().capacity.value(), 18 * 20.6e9, 1e4);
+}
+
 TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {
   EXPECT_THAT(read(box(), "").findings, Contains(HasSubstr("known only as pci-0x10de-0x2330")));
   EXPECT_THAT(findings(box()), Not(Contains(HasSubstr("known only"))));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "sim/base/error.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
@@ -132,24 +134,19 @@ void Importer::pci(const Element& element, DeviceId parent, std::uint32_t node) 
     if (name == "pci") pci(child, device, node);
 }
 
+// A GPU has an element for each chip that its links lead to. The NVSwitches are one device here, so their
+// links are one cable.
 void Importer::scale_up(std::uint32_t node) {
+  std::map<std::tuple<DeviceId, DeviceId, bool>, int> counts;  // links of a GPU to a neighbour; AMD's
   DeviceId chips{};
   for (const ScaleUpLink& link : scale_up_) {
     constexpr int kMost = 64;  // links of a GPU to one neighbour
     const int count = std::max(1, whole_number(*link.element, "count", 1, kMost));
-    const int capability = capability_[link.gpu];
-    // Infinity Fabric of MI300: 64 GB/s per link and direction, 48 usable (RCCL graph/topo.h).
-    const double line = link.amd ? 64e9 : nvlink_line_rate(capability);
-    const double usable = link.amd ? 48e9 : nvlink_bandwidth(capability) * 1e9;
-    const LinkKind kind = link.amd ? LinkKind::infinity_fabric : LinkKind::nvlink;
-    LinkType type{fmt::format("{}-x{}", link.amd ? "xgmi" : "nvlink", count),
-                  link.amd ? "Infinity Fabric" : "NVLink",  // shown with its count
-                  "NCCL topology file"};
     if (attribute(*link.element, "tclass").starts_with("0x0680")) {
       if (!chips.valid())
         chips = builder_.device(
             {.kind = DeviceKind::nvswitch, .node = node, .local = 0, .model = builder_.model("nvswitch")});
-      cable(link.gpu, chips, kind, std::move(type), line * count, usable * count, count);
+      counts[{link.gpu, chips, link.amd}] += count;
       continue;
     }
     const std::string target = attribute(*link.element, "target", "?");
@@ -157,8 +154,20 @@ void Importer::scale_up(std::uint32_t node) {
     if (peer == by_bus_id_.end()) {
       find(fmt::format("an NVLink leads to {}, which is not in the file; it is left out", target));
     } else if (link.gpu < peer->second) {  // both ends list it
-      cable(link.gpu, peer->second, kind, std::move(type), line * count, usable * count, count);
+      counts[{link.gpu, peer->second, link.amd}] += count;
     }
+  }
+  for (const auto& [ends, count] : counts) {
+    const auto& [gpu, neighbour, amd] = ends;
+    const int capability = capability_[gpu];
+    // Infinity Fabric of MI300: 64 GB/s per link and direction, 48 usable (RCCL graph/topo.h).
+    const double line = amd ? 64e9 : nvlink_line_rate(capability);
+    const double usable = amd ? 48e9 : nvlink_bandwidth(capability) * 1e9;
+    cable(gpu, neighbour, amd ? LinkKind::infinity_fabric : LinkKind::nvlink,
+          {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
+           amd ? "Infinity Fabric" : "NVLink",  // shown with its count
+           "NCCL topology file"},
+          line * count, usable * count, count);
   }
 }
 
