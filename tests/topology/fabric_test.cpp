@@ -242,6 +242,28 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   for (const LinkShare& share : left.links) EXPECT_NE(t.link(share.link).to, leaves[0]);
 }
 
+TEST(Fabric, BothLeavesOfADualToRFitThePortsOfThreeTiers) {
+  // 64 nodes and two leaves a rail, one plane: 32 nodes under a pair of leaves, each with 32 cables down and
+  // 32 up. A spine has 32 ports down and 32 up, so 32 leaves at one cable each: a pod is every leaf of a
+  // rail.
+  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  spec.fabric.switch_model = {"qm9700", 64, {}};
+  spec.fabric.leaves_per_rail = 2;
+  spec.fabric.tiers = 3;
+  const Topology t = build(spec, catalogue());
+  for (std::size_t i = 0; i < t.devices().size(); ++i) {
+    const Device d = t.device(DeviceId(i));
+    if (d.kind != DeviceKind::fabric_switch) continue;
+    int down = 0, up = 0;
+    for (const LinkId l : t.links_from(DeviceId(i))) {
+      const Device other = t.device(t.link(l).to);
+      (other.kind == DeviceKind::fabric_switch && other.tier > d.tier ? up : down) += t.link(l).count;
+    }
+    EXPECT_LE(down + up, 64 * d.count) << t.name(DeviceId(i));
+    if (d.tier < 3) EXPECT_LE(down, up) << t.name(DeviceId(i)) << " is oversubscribed";
+  }
+}
+
 // A measured hop of 1 us is of switches with a single chip. A chassis with deep buffers takes 3.8 us by
 // itself, and 5 ns a metre of cable: 4.05 us with 50 m to a CTSW, 4.3 us with 100 m to an ATSW.
 TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
@@ -344,6 +366,10 @@ TEST(Fabric, AKeyWithoutUseForTheKindIsRefused) {
   spec.fabric.planes = 3;
   spec.fabric.leaves_per_rail = 4;
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.leaves_per_rail");
+  spec = cluster("hgx-h100", 2, "rail");
+  spec.fabric.leaves_per_rail = 2;
+  spec.fabric.leaves_per_pod = 3;
+  EXPECT_EQ(path_of_problem(spec), "topology.fabric.leaves_per_pod") << "half a pair";
   spec = cluster("a100-pcie-bridge-2gpu", 2, "rail");
   spec.scale_up_domain = 2;
   EXPECT_EQ(path_of_problem(spec), "topology.scale_up_domain");

@@ -26,6 +26,11 @@ void set_planes(const FabricInput& in, Attachment& a) {
     refuse("topology.fabric.leaves_per_rail",
            fmt::format("{} leaves a rail cannot be dealt over {} planes", a.leaves_per_rail, a.planes),
            "a multiple of planes");
+  if (in.spec.leaves_per_pod.value_or(0) % a.leaves_in_plane() != 0)
+    refuse("topology.fabric.leaves_per_pod",
+           fmt::format("a rail has {} leaves{} for the same nodes, and a pod of {} would part them",
+                       a.leaves_in_plane(), a.planes > 1 ? " a plane" : "", *in.spec.leaves_per_pod),
+           fmt::format("a multiple of {}", a.leaves_in_plane()));
 }
 
 // Assigns ports to leaves; `rail` numbers NICs (or accelerators) until deal_rails() puts several on one rail.

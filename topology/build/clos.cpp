@@ -54,7 +54,8 @@ class Clos {
     demand.spine_radix = in_.tiers[1].uplink_radix;
     demand.core_radix = in_.tiers[2].uplink_radix;
     demand.uplink_speed = in_.uplink_speed();
-    demand.leaves_per_pod = in_.spec.leaves_per_pod.value_or(0);
+    demand.pod_rails = a_.leaves_in_plane();  // the leaves of a rail serve the same nodes
+    demand.leaves_per_pod = in_.spec.leaves_per_pod.value_or(0) / a_.leaves_in_plane();
     if (in_.spec.nodes_per_pod) {
       demand.pod_rails = demand.rails;
       demand.leaves_per_pod = std::max(1, *in_.spec.nodes_per_pod / a_.nodes_per_group);
@@ -68,7 +69,7 @@ class Clos {
     // Leaves of the plane, in the order in which they fill pods.
     std::vector<std::vector<DeviceId>> pods;  // spines of each
     const int per_pod = plan.tiers == 2 ? a_.groups : plan.leaves_per_pod;
-    const bool by_nodes = plan.tiers == 2 || demand.pod_rails > 1;
+    const bool by_nodes = plan.tiers == 2 || in_.spec.nodes_per_pod;
     const auto join_leaves = [&](int group, int rail) {
       for (int l = plane; l < a_.leaves_per_rail; l += a_.planes)
         uplinks(leaf(group, rail, l), pods.back(), plan, merge);

@@ -12,17 +12,17 @@
 namespace topsim::topology {
 
 struct ClosDemand {
-  int leaves = 0;           // of all rails
-  int rails = 1;            // leaves that serve the same nodes
-  int pod_rails = 1;        // of three tiers: rails that a pod holds; 1: rail-aligned traffic stays below the
-                            // cores; as many as `rails`: a pod is a set of nodes
-  int down_ports = 0;       // used on the fullest leaf
-  int radix = 0;            // of a leaf, at the speed of the nodes' cables
+  int leaves = 0;      // of all rails
+  int rails = 1;       // leaves that serve the same nodes
+  int pod_rails = 1;   // of three tiers: those of them that a pod holds. The leaves of one rail (1, or 2 of
+                       // dual ToRs): rail-aligned traffic stays below the cores; all: a pod is a set of nodes
+  int down_ports = 0;  // used on the fullest leaf
+  int radix = 0;       // of a leaf, at the speed of the nodes' cables
   int uplink_radix = 0;     // of a leaf, at the speed of the cables up; 0: radix
   int spine_radix = 0;      // 0: uplink_radix
   int core_radix = 0;       // 0: spine_radix
   double uplink_speed = 1;  // v
-  int leaves_per_pod = 0;   // most of a rail that may share spines; 0: as many as the ports allow
+  int leaves_per_pod = 0;   // most sets of nodes in a pod; 0: as many as the ports allow
   int tiers = 0;            // 2 or 3; 0: the fewest that fit
   double leaf_ratio = 1, spine_ratio = 1;
 };
