@@ -4,7 +4,9 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
@@ -97,6 +99,34 @@ TEST(Export, NcclXmlOfABoxReadsBackAsTheSameBox) {
        {DeviceKind::accelerator, DeviceKind::nic, DeviceKind::cpu, DeviceKind::nvswitch})
     EXPECT_EQ(count(back.topology, kind), count(t, kind)) << name_of(kind);
   EXPECT_EQ(back.topology.facts_of(back.topology.accelerators()[0]).compute_capability, 80);
+}
+
+TEST(Export, NcclXmlOfAmdsHasItsInfinityFabric) {
+  // MI300X: seven links of 64 GB/s to seven neighbours, of which RCCL counts 48. Dies of an MI250X: several
+  // links of 50 GB/s to one neighbour, 36 counted (graph/topo.h).
+  for (const auto& [node, line, usable] : {std::tuple("mi300x-8", 64e9, 48e9), {"mi250x-4", 50e9, 36e9}}) {
+    const Topology t = build(cluster(node, 1), catalogue());
+    const Topology back = read_nccl_xml(to_nccl_xml(t, 0), {}).topology;
+    const auto fabric = [](const Topology& x) {
+      std::map<std::pair<std::string, std::string>, Link> links;
+      for (const Link& link : x.links())
+        if (link.kind == LinkKind::infinity_fabric && x.device(link.from).kind == DeviceKind::accelerator &&
+            x.device(link.to).kind == DeviceKind::accelerator)
+          links[{x.name(link.from), x.name(link.to)}] = link;
+      return links;
+    };
+    const auto built = fabric(t), read = fabric(back);
+    EXPECT_EQ(built.size(), read.size()) << node;
+    for (const auto& [ends, link] : read) {
+      EXPECT_EQ(link.count, built.at(ends).count) << node;
+      EXPECT_DOUBLE_EQ(link.line_rate.value(), line * link.count) << node;
+      EXPECT_DOUBLE_EQ(link.capacity.value(), usable * link.count) << node;
+    }
+  }
+}
+
+TEST(Export, NcclXmlOfWhatNcclDoesNotKnowIsASentence) {
+  EXPECT_THROW((void)to_nccl_xml(build(cluster("gaudi2-8", 1), catalogue()), 0), ConfigError);
 }
 
 TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {

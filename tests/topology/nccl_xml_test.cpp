@@ -101,6 +101,27 @@ TEST(NcclXml, LinksToSeveralNvswitchesAreOneCable) {
   EXPECT_NEAR(up.front().capacity.value(), 18 * 20.6e9, 1e4);
 }
 
+// RCCL counts a link by the architecture: 24 GB/s on Vega, 36 on MI200, 48 on MI300 (graph/topo.h).
+TEST(NcclXml, InfinityFabricIsAsFastAsItsArchitecture) {
+  for (const auto& [gcn, usable] :
+       {std::pair("906", 24e9), {"910", 36e9}, {"gfx90a", 36e9}, {"gfx942", 48e9}}) {
+    const std::string gpu = R"(><gpu sm="0" gdr="1" gcn=")" + std::string(gcn) + R"(" dev=")";
+    const std::string pci = R"(<pci class="0x038000" link_speed="16 GT/s" link_width="16" busid=")";
+    const auto import =
+        read(R"(<system version="2"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">)" + pci +
+                 R"(0000:43:00.0")" + gpu +
+                 R"(0"><xgmi target="0000:03:00.0" count="2" tclass="0x038000"/></gpu></pci>)" + pci +
+                 R"(0000:03:00.0")" + gpu +
+                 R"(1"><xgmi target="0000:43:00.0" count="2" tclass="0x038000"/></gpu></pci>)"
+                 "</cpu></system>",
+             "");
+    double capacity = 0;
+    for (const Link& link : import.topology.links())
+      if (link.kind == LinkKind::infinity_fabric) capacity = link.capacity.value();
+    EXPECT_DOUBLE_EQ(capacity, 2 * usable) << gcn;
+  }
+}
+
 TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {
   EXPECT_THAT(read(box(), "").findings, Contains(HasSubstr("known only as pci-0x10de-0x2330")));
   EXPECT_THAT(findings(box()), Not(Contains(HasSubstr("known only"))));

@@ -1,13 +1,17 @@
-// Format: NCCL 2.30 src/graph/xml.cc. Bus ids, GUIDs and PCI ids are invented; NCCL only matches devices by
-// them inside the file, and reads classes, speeds and counts from the attributes written here.
+// Format: NCCL 2.30 src/graph/xml.cc, and RCCL's for GPUs that Infinity Fabric joins. Bus
+// ids, GUIDs and PCI ids are invented; NCCL only matches devices by them inside the file, and reads classes,
+// speeds and counts from the attributes written here.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
+#include "sim/base/error.hpp"
 #include "topology/export/export.hpp"
+#include "topology/import/nccl_assumptions.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -44,6 +48,15 @@ std::pair<double, int> pcie_of(double rate) {
       }
     }
   return best;
+}
+
+// The architecture whose Infinity Fabric links are nearest to one of this rate.
+std::string_view gcn_of(double rate) {
+  return std::min_element(nccl::kXgmi.begin(), nccl::kXgmi.end(),
+                          [&](const auto& a, const auto& b) {
+                            return std::abs(a.line_rate * 1e9 - rate) < std::abs(b.line_rate * 1e9 - rate);
+                          })
+      ->gcn;
 }
 
 class Writer {
@@ -93,8 +106,11 @@ class Writer {
       if (!bus || d.node != node_ || std::find(done_.begin(), done_.end(), l.to) != done_.end()) continue;
       if (d.kind == DeviceKind::pcie_switch)
         pci(l, depth, "0x060400", "0x1000", "0xc030", [&] { children(l.to, depth + 1); });
-      if (d.kind == DeviceKind::accelerator)
-        pci(l, depth, "0x030200", "0x10de", "0x0000", [&] { gpu(l.to, depth + 1); });
+      if (d.kind == DeviceKind::accelerator) {
+        const std::optional<Link> xgmi = xgmi_from(l.to);
+        pci(l, depth, xgmi ? "0x038000" : "0x030200", xgmi ? "0x1002" : "0x10de", "0x0000",
+            [&] { gpu(l.to, xgmi, depth + 1); });
+      }
       if (d.kind == DeviceKind::nic) nic(l, depth);
     }
   }
@@ -111,19 +127,40 @@ class Writer {
     out_ += pad + "</pci>\n";
   }
 
-  void gpu(DeviceId d, int depth) {
+  // The first Infinity Fabric link to another GPU. Nothing: AMD did not make this one.
+  [[nodiscard]] std::optional<Link> xgmi_from(DeviceId d) const {
+    for (const LinkId id : t_.links_from(d))
+      if (is_xgmi(t_.link(id))) return t_.link(id);
+    return std::nullopt;
+  }
+  [[nodiscard]] bool is_xgmi(const Link& l) const {
+    return l.kind == LinkKind::infinity_fabric && t_.device(l.to).kind == DeviceKind::accelerator;
+  }
+
+  void gpu(DeviceId d, const std::optional<Link>& xgmi, int depth) {
     done_.push_back(d);
     const std::string pad(static_cast<std::size_t>(depth) * 2, ' ');
     const ModelFacts facts = t_.facts_of(d);
     const std::uint32_t local = t_.device(d).local;
-    out_ += fmt::format("{}<gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"{}\">\n", pad, local,
-                        facts.compute_capability, local, facts.gpu_direct ? 1 : 0);
+    const std::string gcn =
+        !xgmi ? "" : fmt::format(" gcn=\"{}\"", gcn_of(xgmi->line_rate.value() / xgmi->count));
+    out_ += fmt::format("{}<gpu dev=\"{}\" sm=\"{}\"{} rank=\"{}\" gdr=\"{}\">\n", pad, local,
+                        facts.compute_capability, gcn, local, facts.gpu_direct ? 1 : 0);
     for (const LinkId id : t_.links_from(d)) {
       const Link& l = t_.link(id);
       if (l.kind == LinkKind::c2c)
         out_ += fmt::format("{}  <c2c bw=\"{:.0f}\" count=\"1\"/>\n", pad, l.line_rate.value() * 1e-6);
+      if (is_xgmi(l))
+        out_ += fmt::format("{}  <xgmi target=\"{}\" count=\"{}\" tclass=\"0x038000\"/>\n", pad,
+                            bus_.at(l.to), l.count);
+      const DeviceKind end = t_.device(l.to).kind;
+      if (l.kind != LinkKind::nvlink && !is_xgmi(l) &&
+          (end == DeviceKind::accelerator || end == DeviceKind::nvswitch))
+        throw ConfigError(fmt::format("NCCL's XML has no word for {} - {} ({})", t_.name(l.from),
+                                      t_.name(l.to), t_.type_of(id).label),
+                          "it knows NVLink, and RCCL's Infinity Fabric; --as json has every link");
       if (l.kind != LinkKind::nvlink) continue;
-      const bool to_switch = t_.device(l.to).kind == DeviceKind::nvswitch;
+      const bool to_switch = end == DeviceKind::nvswitch;
       out_ += fmt::format("{}  <nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", pad,
                           to_switch ? "fffffff:ffff:ff" : bus_.at(l.to), l.count,
                           to_switch ? "0x068000" : "0x030200");

@@ -1,6 +1,7 @@
 // The rates that NCCL assumes for links, GB/s per direction. Source: NCCL 2.30 src/graph/topo.h.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -28,6 +29,22 @@ inline constexpr float kPcieGen3x16 = 12.0F;
   if (compute_capability == 86) return 14.0625e9;
   if (compute_capability >= 70 || compute_capability == 0) return 25e9;
   return 20e9;
+}
+
+// One Infinity Fabric link between AMD's GPUs, GB/s per direction: what it signals (AMD's data sheets) and
+// what RCCL counts with (graph/topo.h, ncclTopoXGMISpeed).
+struct Xgmi {
+  std::string_view gcn;  // architecture, as files name it
+  double line_rate, usable;
+};
+inline constexpr std::array kXgmi{Xgmi{"gfx942", 64, 48}, Xgmi{"gfx950", 76.5, 48}, Xgmi{"gfx90a", 50, 36},
+                                  Xgmi{"gfx906", 46, 24}};
+// Old files number architectures: 906, 908, 910 (gfx90a). A file without one is taken for an MI300's.
+[[nodiscard]] inline const Xgmi& xgmi_of(std::string_view gcn) {
+  if (gcn.starts_with("gfx")) gcn.remove_prefix(3);
+  if (gcn.empty() || gcn.starts_with("94")) return kXgmi[0];
+  if (gcn.starts_with("95")) return kXgmi[1];
+  return kXgmi[gcn == "90a" || gcn == "910" ? 2 : 3];
 }
 
 // Lanes x 15/80 GB/s x 2^(generation - 1): 12 for Gen3 x16, 48 for Gen5 x16. A link's signalling rate falls

@@ -58,6 +58,7 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   ++gpus_;
   gpus_of_box_.push_back(device);
   capability_[device] = capability;
+  gcn_[device] = attribute(gpu, "gcn");
   by_bus_id_[attribute(element, "busid")] = device;
   for (const auto& [name, link] : gpu)
     if (name == "nvlink" || name == "xgmi") scale_up_.push_back({device, &link, name == "xgmi"});
@@ -160,9 +161,9 @@ void Importer::scale_up(std::uint32_t node) {
   for (const auto& [ends, count] : counts) {
     const auto& [gpu, neighbour, amd] = ends;
     const int capability = capability_[gpu];
-    // Infinity Fabric of MI300: 64 GB/s per link and direction, 48 usable (RCCL graph/topo.h).
-    const double line = amd ? 64e9 : nvlink_line_rate(capability);
-    const double usable = amd ? 48e9 : nvlink_bandwidth(capability) * 1e9;
+    const Xgmi& xgmi = xgmi_of(gcn_[gpu]);
+    const double line = amd ? xgmi.line_rate * 1e9 : nvlink_line_rate(capability);
+    const double usable = amd ? xgmi.usable * 1e9 : nvlink_bandwidth(capability) * 1e9;
     cable(gpu, neighbour, amd ? LinkKind::infinity_fabric : LinkKind::nvlink,
           {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
            amd ? "Infinity Fabric" : "NVLink",  // shown with its count

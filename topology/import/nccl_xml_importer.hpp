@@ -61,8 +61,9 @@ class Importer {
   std::vector<DeviceId> gpus_of_box_;
   std::set<std::uint32_t> numbers_;  // of the box's GPUs
   std::map<DeviceId, int> capability_;
-  bool asked_ = false;          // some GPU says its capability: NCCL ran on the machine
-  std::uint32_t uncabled_ = 0;  // NICs without <net>, all boxes
+  std::map<DeviceId, std::string> gcn_;  // AMD's
+  bool asked_ = false;                   // some GPU says its capability: NCCL ran on the machine
+  std::uint32_t uncabled_ = 0;           // NICs without <net>, all boxes
   std::uint32_t gpus_ = 0, switches_ = 0, nics_ = 0, cpus_ = 0;  // of the box in work
   std::vector<DeviceId> rails_;
   bool infiniband_ = false;
