@@ -53,10 +53,37 @@ TEST(Import, IbnetdiscoverCablesAreCountedOnceAtTheirSpeed) {
   EXPECT_DOUBLE_EQ(t.link(up).line_rate.value(), 25e9);  // 2 lanes
 }
 
+TEST(Import, AcceleratorsBesideAdaptersHaveTheirOwnBus) {
+  ImportOptions options;
+  options.accelerator = "a100-sxm4-80gb";
+  options.figures = &catalogue().accelerator(options.accelerator);
+  const Imported imported = read_ibnetdiscover(kFabric, options);
+  const Topology t = build(imported.spec, catalogue());
+  EXPECT_DOUBLE_EQ(t.link(*t.find_link(device(t, "node0/gpu0"), device(t, "node0/nic0"))).line_rate.value(),
+                   32e9);  // Gen4 x16
+  EXPECT_THAT(imported.findings, Contains(HasSubstr("meet in the fabric alone")));
+}
+
 TEST(Import, EndsOfACableThatDisagreeAreAFinding) {
   std::string text = kFabric;
   text.replace(text.rfind("2xNDR"), 5, "2xHDR");
   EXPECT_THAT(read_ibnetdiscover(text, {}).findings, Contains(HasSubstr("disagree")));
+}
+
+TEST(Import, AggregationNodesAndLostDevicesAreNoCablesOfTheFabric) {
+  std::string text = kFabric;
+  text.insert(
+      text.find("switchguid=0x2"),
+      R"([9]	"H-00000000000000aa"[1](aa) 		# "Mellanox Technologies Aggregation Node" lid 9 4xHDR
+[8]	"H-00000000000000bb"[1](bb) 		# "host1 mlx5_0" lid 7 4xNDR
+)");
+  text += R"(caguid=0xaa
+Ca	1 "H-00000000000000aa"		# "Mellanox Technologies Aggregation Node"
+[1](aa) 	"S-0000000000000001"[9]		# lid 9 lmc 0 "leaf" lid 1 4xHDR
+)";
+  const auto findings = read_ibnetdiscover(text, {}).findings;
+  EXPECT_THAT(findings, Contains("1 hosts with 1 adapters, 2 switches, 2 cables"));
+  EXPECT_THAT(findings, Contains(HasSubstr("without a record of their own: 1")));
 }
 
 TEST(Import, AnAdapterWithoutCablesIsASentence) {

@@ -163,10 +163,27 @@ class Reader {
       }
       ++node;
     }
-    result_.findings.push_back(
-        fmt::format("{} hosts with {} adapters, {} switches, {} cables", node,
-                    result_.spec.devices.size() / (options_.accelerator.empty() ? 1 : 2), switches.size(),
-                    cables_.size()));
+    const auto between = std::count_if(cables_.begin(), cables_.end(), [&](const auto& cable) {
+      return !skipped(cable.first.first.first) && !skipped(cable.first.second.first);
+    });
+    result_.findings.push_back(fmt::format(
+        "{} hosts with {} adapters, {} switches, {} cables", node,
+        result_.spec.devices.size() / (options_.accelerator.empty() ? 1 : 2), switches.size(), between));
+    const auto lost = std::count_if(cables_.begin(), cables_.end(), [&](const auto& cable) {
+      return !devices_.contains(cable.first.first.first) || !devices_.contains(cable.first.second.first);
+    });
+    if (lost > 0)
+      result_.findings.push_back(
+          fmt::format("cables to devices without a record of their own: {}, left out", lost));
+    if (!options_.accelerator.empty())
+      result_.findings.push_back(
+          fmt::format("hosts are not told: one {} is assumed beside each adapter, on {}, and those of a host "
+                      "meet in the fabric alone",
+                      options_.accelerator, bus()));
+  }
+  [[nodiscard]] std::string bus() const {
+    const bool known = options_.figures != nullptr && !options_.figures->pcie_link.empty();
+    return known ? options_.figures->pcie_link : "pcie5-x16";
   }
 
   void add_adapter(const std::string& name, int node, int index) {
@@ -181,11 +198,11 @@ class Reader {
     gpu.kind = "accelerator";
     gpu.model = options_.accelerator;
     result_.spec.devices.push_back(gpu);
-    LinkSpec bus;
-    bus.from = gpu.name;
-    bus.to = name;
-    bus.link.use = "pcie5-x16";
-    result_.spec.links.push_back(bus);
+    LinkSpec slot;
+    slot.from = gpu.name;
+    slot.to = name;
+    slot.link.use = bus();
+    result_.spec.links.push_back(slot);
   }
 
   // Switches with adapters are leaves, others get tiers by their distance from leaves; names mean nothing.
