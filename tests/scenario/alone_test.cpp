@@ -1,5 +1,5 @@
-// Calls of a communicator that has its NVLinks to itself are not sent message by message: what they take is
-// what their messages take.
+// A communicator that has its NVLinks to itself is not simulated message by message; its calls must take what
+// their messages would.
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
@@ -9,8 +9,8 @@
 
 namespace topsim::scenario::alone_test {
 
-// One node, tensor parallelism 8: all-gathers and reduce-scatters of 8192 x 4096 bf16 = 64 MiB. topsim bench
-// sends the same steps one by one.
+// One node, tp 8: all-gathers and reduce-scatters of 8192 x 4096 bf16 = 64 MiB. topsim bench sends the same
+// steps one by one.
 TEST(StepsOfATensorGroup, TakeWhatTheSameMessagesTakeOneByOne) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");

@@ -34,7 +34,8 @@ collective::Overrides forced(Algorithm algorithm, std::optional<Protocol> protoc
   return overrides;
 }
 
-// An A100's NVSwitches sum nothing, a broadcast has no tree, in whichever form it would be sent.
+// Refused in both forms: NVLS on an A100, whose NVSwitches sum nothing; a broadcast by tree; NVLS with
+// protocol LL.
 TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
   for (const CollectiveForm form : {CollectiveForm::pipelined, CollectiveForm::steps}) {
     EXPECT_THROW(ran("dgx-a100", 1, CollectiveKind::all_reduce, forced(Algorithm::nvls), form), ConfigError);
@@ -44,7 +45,7 @@ TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
   }
 }
 
-// Each names what it lacks, and no other's.
+// Each message names what the algorithm lacks, and not what another one lacks.
 TEST(Bench, WhatIsRefusedSaysWhatItNeeds) {
   const auto help = [](CollectiveKind kind, Algorithm algorithm) {
     try {
@@ -59,8 +60,8 @@ TEST(Bench, WhatIsRefusedSaysWhatItNeeds) {
   EXPECT_NE(help(CollectiveKind::all_reduce, Algorithm::nvls).find("sharp"), std::string::npos);
 }
 
-// A channel is a thread block: 4 of NCCL's 16 move a quarter of what the links carry, and more than 16 no
-// more.
+// A channel is a thread block: 4 channels move a quarter of what NCCL's usual 16 move, and more than 16 move
+// no more.
 TEST(Bench, FewerChannelsOfNvlsAreSlower) {
   for (const int nodes : {1, 2}) {
     Scenario scenario;
@@ -76,7 +77,7 @@ TEST(Bench, FewerChannelsOfNvlsAreSlower) {
     }
     EXPECT_GT(time[1], 3 * time[4]);
     EXPECT_GE(time[32], time[16]);
-    if (nodes == 1) {  // between boxes the NICs carry less than the peak
+    if (nodes == 1) {  // between boxes the NICs, not the channels, set the limit
       EXPECT_NEAR(time[4] / time[16], 4, 0.2);
     }
     scenario.network.nccl.channels.reset();
@@ -86,7 +87,7 @@ TEST(Bench, FewerChannelsOfNvlsAreSlower) {
   }
 }
 
-// One NVLink domain of 72 needs no NIC for what two domains take one for.
+// 72 GPUs in one NVLink domain need no NIC; in two domains they do.
 TEST(Bench, ADomainIsNoSlowerThanTwo) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -99,7 +100,7 @@ TEST(Bench, ADomainIsNoSlowerThanTwo) {
   EXPECT_LT(time("topology.nodes=18"), time("topology.nodes=36"));
 }
 
-// NVLS in one box and PAT have no messages: a ring or a tree stands in, and the row says so.
+// NVLS in one box and PAT have no message form: a ring or a tree stands in, and the row names it.
 TEST(Bench, WhatIsAvailableButHasNoMessagesIsStoodInFor) {
   EXPECT_EQ(ran("hgx-h100", 1, CollectiveKind::all_reduce, forced(Algorithm::nvls), CollectiveForm::pipelined)
                 .algorithm,
@@ -115,8 +116,9 @@ TEST(Bench, WhatIsAvailableButHasNoMessagesIsStoodInFor) {
       Algorithm::ring);
 }
 
-// Posting a message costs the host the same whatever it holds; only what a rank's NICs send meanwhile hides
-// it, at the rate they send at: a hundredth more would be gained 119 times by each of 128 ranks.
+// Posting a message costs the host the same whatever its size. It is hidden only behind what the rank's NICs
+// send meanwhile, at the rate they really send: counted 1 % too fast, each of 128 ranks would gain that 119
+// times, and more bytes would take less time.
 TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
   for (const auto& [node, nodes] : {std::pair{"a40-8gpu", 2}, {"hgx-h100", 16}}) {
     Scenario scenario;
@@ -130,9 +132,9 @@ TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
     }
   }
 }
-// Of 1 GiB in a ring over two boxes each of eight NICs carries 2 x 15/16 / 8: 251.7 MB. With one down there
-// are seven rings, 287.6 MB each at 49.685 GB/s or 5.79 ms (up to 8 % more for threads and the start). One
-// with half its rate is a port like others, and takes 10.13 ms. What begins later is the run's alone.
+// A ring of 1 GiB over two boxes sends 2 x 15/16 of it over eight NICs, 251.7 MB each. With one NIC down
+// there are seven rings, 287.6 MB each at 49.685 GB/s: 5.79 ms, and up to 8 % more for threads and start. A
+// NIC of half the rate keeps its ring and takes 10.13 ms. A fault that begins later has no effect on a bench.
 TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
   const auto ms = [](std::vector<FaultSpec> faults) {
     Scenario scenario;
@@ -167,9 +169,9 @@ TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
   EXPECT_LT(slower, 10.13 * 1.05);
 }
 
-// To host memory and back a byte passes its PCIe switch's one link up or down up to twice, so four channels
-// of 40 GB/s are what eight of 20 are, and a search that keeps what it found first leaves four NICs idle;
-// eight channels of 100 Gbit/s cables take them all.
+// Over TCP every byte passes host memory, and so the one link of its PCIe switch up to twice. Four channels
+// of 40 GB/s then equal eight of 20, and NCCL's search keeps the first that it found, which leaves four NICs
+// idle. With 100 Gbit/s cables eight channels take all NICs.
 TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
   for (const auto& [link, idle] : {std::pair{"eth-400g", 4}, {"eth-100g", 0}}) {
     Scenario scenario;
@@ -184,9 +186,9 @@ TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
   }
 }
 
-// Ranks pass over ports that are down when they start: without the leaf of one rail they find what nodes of
-// seven NICs have. Nodes that miss several each find as many rings as NICs, and all run the fewest: two, and
-// one elsewhere, leave six of eight, which carry 1/6 instead of 1/8.
+// NCCL leaves out ports that are down at the start. Without one rail's leaf the rings are those of nodes with
+// seven NICs. If nodes miss different numbers of NICs, all run as many rings as the smallest has: two NICs
+// down in one node and one in another leave six rings of eight, which carry 1/6 instead of 1/8.
 TEST(Bench, ARailThatIsDownIsAsIfNoNodeHadANicOnIt) {
   const auto ms = [](int nics, const std::vector<std::string>& dead) {
     Scenario scenario;

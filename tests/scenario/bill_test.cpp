@@ -1,4 +1,4 @@
-// Bills of the shipped scenarios, counted by hand as who buys such a cluster would.
+// Bills of the shipped scenarios, compared with a count by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Bill bill_of(const std::string& name) {
   return counted;
 }
 
-// Quotes of what the cluster has change its bill; a GPU comes with its server, and no sn5600 is there.
+// Quotes: a qm9700 is in the bill; a GPU is part of its server's price; no sn5600 is in the cluster.
 TEST(BillOfMaterials, SaysWhereQuotesStandThatChangeNothing) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -58,9 +58,12 @@ TEST(BillOfMaterials, SaysWhereQuotesStandThatChangeNothing) {
   EXPECT_THAT(remarks, Not(Contains(HasSubstr("the quote for qm9700"))));
 }
 
-// Boxes of 64 ports of 400 Gbit/s. Eight rails of 8 nodes: 8 leaves, 64 uplinks on one spine. 64 nodes: two
-// units of 8 leaves, 512 uplinks on 8 spines of 64; 256 nodes: 8 units and 32. 36 trays of four NICs: rails
-// of 36 ports need two leaves each, their 144 uplinks three spines.
+// InfiniBand rails with switches of 64 ports of 400 Gbit/s.
+//   8xH100-ib: eight rails of 8 nodes, 8 leaves; 64 uplinks on one spine.
+//   superpod-h100: 64 nodes, two units of 8 leaves; 512 uplinks on 8 spines. deepseek-v3: 256 nodes, 8 units,
+//     32 spines.
+//   gb200-nvl72: 36 trays of four NICs; rails of 36 ports need two leaves each, their 144 uplinks three
+//     spines.
 TEST(BillOfMaterials, OfInfinibandRails) {
   EXPECT_EQ(bill_of("8xH100-ib").switches, (Counts{{"qm9700", 8 + 1}}));
   EXPECT_EQ(bill_of("8xH100-ib").cables, (Counts{{"aoc-400", 64 + 64}}));
@@ -72,10 +75,13 @@ TEST(BillOfMaterials, OfInfinibandRails) {
   EXPECT_EQ(bill_of("gb200-nvl72").cables, (Counts{{"aoc-400", 144}, {"sr4-400", 144}}));
 }
 
-// HPN 7.0: 512 NICs with a port of 200 Gbit/s on either of a rail's two ToRs; 64 x 200 / 1.067 = 12 Tbit/s up
-// are 30 ports of 400; a plane's 8 x 30 need two switches of 128. MegaScale: ports of 400 cut in two, 64 NICs
-// and 32 uplinks a leaf, 8 leaves, 256 uplinks on 4 spines. Llama 3: 18 racks of 16 GPUs with 32 uplinks; a
-// chassis a pod, whose 192 / 7 = 27.4 uplinks are 28, and one above.
+// Ethernet fabrics.
+//   HPN 7.0: 512 NICs with a port of 200 Gbit/s on each of a rail's two ToRs. Up go 64 x 200 / 1.067 = 12
+//     Tbit/s, 30 ports of 400; a plane's 8 x 30 uplinks need two switches of 128 ports.
+//   MegaScale: ports of 400 split in two; a leaf has 64 NICs and 32 uplinks; 8 leaves, 256 uplinks on 4
+//     spines.
+//   Llama 3: 18 racks of 16 GPUs with 32 uplinks each; one chassis per pod with 192 / 7 = 27.4, so 28
+//     uplinks; one chassis above.
 TEST(BillOfMaterials, OfEthernetInPlanesAndPods) {
   const Bill hpn = bill_of("alibaba-hpn7");
   EXPECT_EQ(hpn.switches, (Counts{{"th5-64x800", 16 + 4}}));
@@ -91,9 +97,9 @@ TEST(BillOfMaterials, OfEthernetInPlanesAndPods) {
   EXPECT_EQ(llama.cables, (Counts{{"dac-400", 288}, {"sr4-400", 18 * 32 + 3 * 28}}));
 }
 
-// 98,304 ports: leaves and spines of 64 down and 64 up, 1,536 of each. 24 pods of 64 spines: as many cables
-// from every spine to every core are four to each of 16, on which 24 x 4 = 96 of 128 ports are used; 98,304 /
-// 128 = 768 would hold them.
+// 98,304 ports: 1,536 leaves with 64 down and 64 up, as many spines. 24 pods of 64 spines; each spine has
+// four cables to each of 16 cores, so a core uses 24 x 4 = 96 of 128 ports. 98,304 / 128 = 768 cores would
+// hold all cables.
 TEST(BillOfMaterials, SaysWhereCoresStayPartlyEmpty) {
   const Bill bill = bill_of("spectrum-x-100k");
   EXPECT_EQ(bill.switches, (Counts{{"sn5600", 1536 + 1536 + 1024}}));
@@ -102,24 +108,25 @@ TEST(BillOfMaterials, SaysWhereCoresStayPartlyEmpty) {
   EXPECT_THAT(bill.remarks, Contains(HasSubstr("768 would hold all cables")));
 }
 
-// Three ports out of each of 8 x 16 cards; Ethernet's cables, not InfiniBand's of the same speed.
+// Three ports leave each of 8 x 16 cards: 384 Ethernet cables, not InfiniBand ones of the same rate.
 TEST(BillOfMaterials, OfGaudiHasEthernetCables) {
   const Bill bill = bill_of("gaudi2");
   EXPECT_EQ(bill.switches, (Counts{{"th4-64x400", 3}}));
   EXPECT_EQ(bill.cables, (Counts{{"aoc-100", 384}}));
 }
 
-// Two groups of 16 switches: 256 NICs; two cables between any two of a group, 2 x 120 x 2; 17 from each to
-// the other group, 272.
+// Two groups of 16 switches and 256 NICs. Two cables between any two switches of a group: 2 x 120 x 2 = 480.
+// Each switch has 17 cables to the other group: 16 x 17 = 272.
 TEST(BillOfMaterials, OfADragonfly) {
   const Bill bill = bill_of("dragonfly");
   EXPECT_EQ(bill.switches, (Counts{{"rosetta", 32}}));
   EXPECT_EQ(bill.cables, (Counts{{"sr4-200", 256 + 480 + 272}}));
 }
 
-// A cube of 4 x 4 x 4: 3 x 64 links, 64 of them on the hosts' boards, 3 x 16 around an axis by optical
-// switches, 80 in copper. 4 x 4 x 8 are two cubes: 3 x 128 links, 128 on boards, 2 x 16 around the short axes
-// and 2 x 16 between the cubes along the long one, 160 in copper. 3 x 16 switches either way.
+// A cube of 4 x 4 x 4 has 3 x 64 links: 64 on the hosts' boards, 3 x 16 around the axes through optical
+// switches, 80 in copper. 4 x 4 x 8 are two cubes with 3 x 128 links: 128 on boards; through optical switches
+// 2 x 32 around the short axes and 2 x 16 between the cubes along the long one; 160 in copper. Both have 3 x
+// 16 switches.
 TEST(BillOfMaterials, OfTpuCubesHasOpticalCircuitSwitches) {
   const Bill cube = bill_of("tpu-v4");
   EXPECT_EQ(cube.switches, (Counts{{"palomar-ocs", 48}}));

@@ -1,4 +1,4 @@
-// What the flow model takes over from packets where flows meet, and where it leaves links alone.
+// Where the flow model uses what packets lose when flows meet, and where it leaves links alone.
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
@@ -32,7 +32,7 @@ bool says_where_flows_meet(const report::Result& result) {
                      [](const report::Finding& f) { return f.path == "network.contention"; });
 }
 
-// 48 nodes need more leaves than one: hashed rings meet on the ports between them.
+// 48 nodes need several leaves: hashed rings meet on the ports between them.
 TEST(Contention, SlowsHashedRocePathsThatMeetAndSaysSoWithAnInterval) {
   const report::Result ideal = run("48", "roce-400g", "ideal", true);
   const report::Result calibrated = run("48", "roce-400g", "calibrated", true, true);
@@ -44,7 +44,7 @@ TEST(Contention, SlowsHashedRocePathsThatMeetAndSaysSoWithAnInterval) {
   EXPECT_NE(finding->message.find("the step takes"), std::string::npos);
 }
 
-// The interval comes from first steps, its ends are what whole runs there measure.
+// The interval is estimated from first steps; its ends must be what whole runs there give.
 TEST(Contention, HasTheStepsOfRunsAtItsEndsAsInterval) {
   const auto text_at = [](network::Bound bound) {
     return report::duration_text(run("48", "roce-400g", "calibrated", true, false, bound).step);
@@ -59,8 +59,8 @@ TEST(Contention, HasTheStepsOfRunsAtItsEndsAsInterval) {
       << finding->message;
 }
 
-// Calls meet on the NICs between the racks, where NCCL's pace is then out of reach (0.57 to 0.70 of it is
-// left): their part of the critical path waits for the cable, not for NCCL.
+// Calls meet on the NICs between the racks and leave 0.57 to 0.70 of what NCCL could drive. So their part of
+// the critical path waits for the cable, not for NCCL.
 TEST(CriticalPath, NamesTheLinkOnWhichCallsMeet) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -74,7 +74,7 @@ TEST(CriticalPath, NamesTheLinkOnWhichCallsMeet) {
   EXPECT_EQ(paced, 0);
 }
 
-// All members of a class carry the same load, so one stands for all, exactly.
+// All members of a class carry the same load, so a folded run gives exactly the same.
 TEST(Contention, IsTheSameFoldedAndUnfolded) {
   const report::Result folded = run("48", "roce-400g", "calibrated", true);
   const report::Result unfolded = run("48", "roce-400g", "calibrated", false);
@@ -89,9 +89,9 @@ TEST(Contention, LeavesPathsAloneWhereNothingMeets) {
   EXPECT_FALSE(says_where_flows_meet(calibrated));
 }
 
-// Leaves of one node, rings of all accelerators over them, so that every port above a leaf is full. Four
-// nodes have one spine, where packets have nothing to choose from, eight have two: what several leaves send
-// by the same spine meets on its way down.
+// One node per leaf, rings over all accelerators, every port above a leaf full. Four nodes have one spine, so
+// packets have no choice. Eight have two, and what several leaves send by the same spine meets on its way
+// down.
 TEST(Contention, OfPacketsThatChooseNeedsSeveralSwitchesAbove) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -109,7 +109,7 @@ TEST(Contention, OfPacketsThatChooseNeedsSeveralSwitchesAbove) {
   }
 }
 
-// Experts over the ranks of two nodes (8 x tp 2), a leaf and several spines for each node.
+// Expert groups of two nodes (8 ranks x tp 2), each node on a leaf of its own below several spines.
 bool says_all_to_alls_are_hashed(const std::vector<std::string>& more) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -126,7 +126,8 @@ bool says_all_to_alls_are_hashed(const std::vector<std::string>& more) {
   });
 }
 
-// Where packets choose, where all nodes share a leaf, and where experts share a box, nothing is hashed.
+// Nothing is hashed where packets choose their way, where all nodes share a leaf, or where experts stay in a
+// box.
 TEST(Contention, SaysThatAllToAllsCrossHashedPathsWhereTheyDo) {
   EXPECT_TRUE(says_all_to_alls_are_hashed({}));
   EXPECT_TRUE(says_all_to_alls_are_hashed({"network.contention=ideal"}));
@@ -136,7 +137,7 @@ TEST(Contention, SaysThatAllToAllsCrossHashedPathsWhereTheyDo) {
   EXPECT_FALSE(says_all_to_alls_are_hashed({"network.model=analytic"}));
 }
 
-// Credits keep shared ports full: the same fabric in InfiniBand loses less than one per cent.
+// InfiniBand's credits keep shared ports full: less than one per cent is lost.
 TEST(Contention, CostsInfinibandNextToNothing) {
   const report::Result ideal = run("48", "ib-ndr", "ideal", true);
   const report::Result calibrated = run("48", "ib-ndr", "calibrated", true);

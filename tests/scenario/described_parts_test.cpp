@@ -1,4 +1,4 @@
-// What a hand-written topology asks of parts beyond their data sheets.
+// What a topology written by hand asks of parts that their data sheets do not allow.
 #include "sim/scenario/findings/described_parts.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::vector<std::string> said(int nics, double line_rate, double capacity, const
   return messages;
 }
 
-// A ConnectX-7 has 400 Gbit/s, an SN5600 64 ports of 800 Gbit/s that split in two.
+// A ConnectX-7 has 400 Gbit/s; an SN5600 has 64 ports of 800 Gbit/s, each of which splits in two.
 TEST(DescribedParts, CablesFasterThanAPortAndMoreThanThereArePortsAreSaid) {
   EXPECT_THAT(said(2, 400, 392, "connectx-7", "sn5600"), IsEmpty());
   EXPECT_THAT(said(128, 400, 392, "connectx-7", "sn5600"), IsEmpty());
@@ -43,7 +43,7 @@ TEST(DescribedParts, CablesFasterThanAPortAndMoreThanThereArePortsAreSaid) {
                                          HasSubstr("described with 800"))));
   EXPECT_THAT(said(129, 400, 392, "connectx-7", "sn5600"),
               ElementsAre(HasSubstr("has 129 cables, and 128 ports of 400 Gbit/s at most")));
-  // Of parts with names of their own nothing is known.
+  // Parts with unknown names are not checked.
   EXPECT_THAT(said(300, 800, 784, "our-nic", "our-switch"), IsEmpty());
 }
 

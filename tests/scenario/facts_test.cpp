@@ -1,4 +1,4 @@
-// What a run's words are for its accelerators: the catalogue's.
+// The words a run uses for its accelerators and their library come from the catalogue.
 #include "sim/scenario/run/facts.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::string all_words(const report::Result& result) {
   return text;
 }
 
-// Those of AMD are GPUs, too; Google has chips.
+// AMD's are GPUs too; Google's are chips.
 TEST(Words, AreThoseOfWhoMakesTheAccelerators) {
   const struct {
     const char *node, *called, *library, *rate;
@@ -56,7 +56,7 @@ TEST(Words, AreThoseOfWhoMakesTheAccelerators) {
   }
 }
 
-// Cerebras' library is not in the catalogue.
+// The catalogue has no library for Cerebras.
 TEST(Words, AreNeutralWhereTheCatalogueKnowsNone) {
   EXPECT_EQ(catalogue().accelerator("cerebras-wse3").called, "accelerator");
   EXPECT_EQ(catalogue().accelerator("cerebras-wse3").library, "");

@@ -1,4 +1,4 @@
-// Parts that fail for good during a run: what was on its way waits for the failover time, then takes another
+// Parts that fail for good during a run: messages on their way wait for the failover time, then take another
 // way.
 #include <gmock/gmock.h>
 
@@ -59,7 +59,7 @@ report::Result message_over(const std::string& faults, const std::string& networ
                    fold);
 }
 
-// Over the first leaf's cables to a spine.
+// Bytes over the first leaf's cables to a spine.
 double carried(const report::Result& result, const std::string& spine) {
   double bytes = 0;
   for (const report::LinkRow& link : result.links)
@@ -67,9 +67,9 @@ double carried(const report::Result& result, const std::string& spine) {
   return bytes;
 }
 
-// 10^9 B at 49.685 GB/s (400 Gbit/s, 4096 of 4122 bytes) take 20.13 ms; nothing moves from 5 ms to 15 ms, so
-// all arrives exactly 10 ms later. Packets send again what was on the way: under credits the buffers of three
-// links, below 1 MB or 20 us; under PFC what a switch of 32 MB lets wait at one port, 4 MB or 80 us.
+// 10^9 B at 49.685 GB/s (400 Gbit/s, 4096 of 4122 bytes) take 20.13 ms. Nothing moves from 5 ms to 15 ms, so
+// all arrives exactly 10 ms later. In packets what was on the way is sent again: under credits what three
+// links buffer, below 1 MB or 20 us; under PFC what a switch of 32 MB lets wait at one port, 4 MB or 80 us.
 TEST(Failover, AMessageGoesOnOverTheOtherSpineAfterTheFailoverTime) {
   const std::string fails =
       R"([{"kind": "switch_down", "target": "spine0", "at": "5 ms", "failover": "10 ms"}])";
@@ -96,7 +96,7 @@ TEST(Failover, AMessageGoesOnOverTheOtherSpineAfterTheFailoverTime) {
   }
 }
 
-// The NIC itself, or its cable at the far end: the next NIC of the node takes over.
+// If a NIC or the far end of its cable fails, the next NIC of the node takes over.
 TEST(Failover, AnotherNicOfTheNodeTakesOver) {
   for (const char* target :
        {R"("nic_down", "target": "node0/nic0")", R"("link_down", "target": "leaf1 - node1/nic0")"}) {
@@ -109,7 +109,7 @@ TEST(Failover, AnotherNicOfTheNodeTakesOver) {
     }
     const report::Result moved = message_over(fails, "flow");
     const bool sender = std::string(target).find("node0") != std::string::npos;
-    // (20.13 - 5) / 20.13 of the bytes on the NIC that took over.
+    // The NIC that took over carries what was left after 5 of 20.13 ms.
     const double late = 1e9 - 0.005 * 4e11 / 8 * 4096 / 4122;
     const std::string by = sender ? "node0/nic1" : "leaf1";
     double bytes = 0;
@@ -134,7 +134,8 @@ TEST(Failover, WithoutAnotherWayTheRunEndsWithTheRanksAndTheTime) {
   }
 }
 
-// Down for 20 ms without another way, or for less than the failover time: it waits, and goes on where it was.
+// Down for 20 ms without another way, or for less than the failover time: messages wait and go on where they
+// were.
 TEST(Failover, WhatComesBackIsWaitedFor) {
   for (const char* network : {"flow", "packet"}) {
     const Duration whole = message_over("[]", network).step;
@@ -147,8 +148,8 @@ TEST(Failover, WhatComesBackIsWaitedFor) {
   }
 }
 
-// Two jobs alike but for a cable that fails: its ring's paths change, those of the others stay. What the
-// folded run says of every rank is what the unfolded one says.
+// A spine that fails changes the paths of some rings and not of others, so ranks that were alike differ. The
+// folded run must give the unfolded step.
 TEST(Failover, AFoldedStepIsTheUnfoldedOne) {
   const auto step = [](const std::string& faults, bool fold) {
     return result_of("{" + fabric("ib-ndr", "ecmp") +
@@ -170,8 +171,8 @@ TEST(Failover, AFoldedStepIsTheUnfoldedOne) {
   }
 }
 
-// A job that sums in the switches ends with a link of its tree, even one that comes back; one that starts
-// while the link is down has trees around it, and without SHARP it takes the other spine.
+// A job that sums in the switches ends when a link of its tree fails, even one that comes back. A job that
+// starts while the link is down builds trees around it; without SHARP messages take the other spine.
 TEST(Failover, StopsAJobWhoseSharpTreeLosesALink) {
   const auto run = [](const std::string& sharp, const std::string& faults, const std::string& network) {
     return result_of(R"({"topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"kind": "fat-tree",

@@ -48,14 +48,14 @@ TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
   EXPECT_THAT(said, HasSubstr("node0/nic3 is down"));
 }
 
-// Its cable still works, but what is behind it does not hear of it: as if the NIC itself were down.
+// A NIC cut off from its host still has its cable, but nothing behind it: as if the NIC were down.
 TEST(Faults, ANicWithoutItsHostIsAsGoodAsDown) {
   const Duration down = step_with(R"([{"kind": "nic_down", "target": "node0/nic0"}])");
   EXPECT_EQ(step_with(R"([{"kind": "link_down", "target": "node0/pcie0 - node0/nic0"}])"), down);
   EXPECT_GT(down, step_with("[]"));
 }
 
-// Its messages go over PCIe, and no collective sums in the switches, which do not hear of it.
+// Messages go over PCIe, and collectives no longer sum in the NVSwitches.
 TEST(Faults, AnAcceleratorThatLostItsNvlinksGoesOnOverPcie) {
   const Scenario scenario =
       with_faults(R"([{"kind": "link_down", "target": "node0/gpu0 - node0/nvswitch0"}])");
@@ -69,8 +69,8 @@ TEST(Faults, AnAcceleratorThatLostItsNvlinksGoesOnOverPcie) {
   EXPECT_EQ(simulate(scenario, catalogue(), {.fold = false}, nullptr).result.step, cut.step);
 }
 
-// Of 1 us after the start the channels are those of eight NICs, and two of them share one from then on; who
-// starts without it has seven.
+// If the NIC fails 1 us after the start, channels are those of eight NICs, and two of them share one from
+// then on. A job that starts without it has channels for seven.
 TEST(Faults, WhoStartsWithoutANicHasChannelsForTheOthers) {
   const auto fault = [](const char* more) {
     return std::string(R"([{"kind": "nic_down", "target": "node0/nic3")") + more + "}]";
@@ -89,7 +89,7 @@ TEST(Faults, WhoStartsWithoutANicHasChannelsForTheOthers) {
   EXPECT_THAT(said, HasSubstr("as many NICs as node0, where the fewest are left: 7 of 8"));
 }
 
-// Adaptive routing takes any cable between two switches: they are one link, and its name means all of them.
+// Adaptive routing uses all cables between two switches as one link; its name means all of them.
 TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
   Scenario scenario = with_faults(R"([{"kind": "link_down", "target": "leaf0 - spine0", "for": "1 ms"}])");
   scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
@@ -100,8 +100,8 @@ TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
                   "leaf0 - spine0 is 8 cables side by side and all are down; .leaf0 - spine0 #0. to .#7."));
 }
 
-// Eight NICs a leaf at 1:1: eight cables up to the one spine. Cut one of them, and messages have seven
-// eighths, as if the whole had lost an eighth; seven of them, and an eighth is left.
+// Eight NICs per leaf at 1:1: eight cables up to the one spine. One cut leaves seven eighths of the bundle,
+// seven cut leave one eighth.
 TEST(Faults, ASingleCableOfABundleIsItsShareOfIt) {
   const auto step = [](const std::string& faults) {
     Scenario scenario = with_faults("[" + faults + "]");
@@ -123,7 +123,7 @@ TEST(Faults, ASingleCableOfABundleIsItsShareOfIt) {
   EXPECT_EQ(step(cut("3")), step(left("0.875")));
 }
 
-// From the beginning as from later on.
+// Two factors of 0.5 from the beginning are one of 0.25.
 TEST(Faults, TwoSlowDownsOfOneAcceleratorMultiply) {
   const auto slow = [](const std::string& factor) {
     return R"({"kind": "gpu_slow", "target": "node0/gpu2", "factor": )" + factor + "}";
@@ -131,7 +131,7 @@ TEST(Faults, TwoSlowDownsOfOneAcceleratorMultiply) {
   EXPECT_EQ(step_with("[" + slow("0.5") + ", " + slow("0.5") + "]"), step_with("[" + slow("0.25") + "]"));
 }
 
-// The one step begins at 0 and takes less than a second.
+// The only step begins at 0 and takes less than a second.
 TEST(Faults, AFaultThatNoMeasuredStepSeesIsAFinding) {
   const auto said = [](const std::string& when) {
     std::string all;
@@ -148,7 +148,7 @@ TEST(Faults, AFaultThatNoMeasuredStepSeesIsAFinding) {
   EXPECT_THAT(said(R"(, "at": "1 ms", "for": "1 ms")"), testing::Not(HasSubstr(kOutside)));
 }
 
-// A lost accelerator counts in the run of `reliability`, however short the measured steps are.
+// A lost accelerator counts in the run of `reliability`, which lasts longer than the measured steps.
 TEST(Faults, ALossAfterTheEndOfTheRunIsAFinding) {
   const auto said = [](const std::string& at) {
     std::string all;
@@ -165,8 +165,7 @@ TEST(Faults, ALossAfterTheEndOfTheRunIsAFinding) {
   EXPECT_THAT(said("23 h"), testing::Not(HasSubstr("falls outside")));
 }
 
-// Half of a half is a quarter, and a link that comes back from an outage is still degraded by what lasts
-// longer.
+// 0.5 x 0.5 = 0.25; a link that comes back from an outage is still degraded by a fault that lasts longer.
 TEST(Faults, FaultsOfOnePartAddUp) {
   const auto degraded = [](const std::string& factor, const std::string& at = "0 s") {
     return R"({"kind": "link_degraded", "target": "node0/nic3 - leaf3", "factor": )" + factor +
@@ -207,7 +206,8 @@ TEST(Faults, AnAcceleratorThatThrottlesForAWhileCostsLessThanOneThatAlwaysDoes) 
       step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "factor": 0.5, "for": ")" + half + "\"}]");
   EXPECT_LT(whole, briefly);
   EXPECT_LT(briefly, always);
-  // Half speed for a quarter of the step: an eighth of its work is left over, at most that of its time.
+  // Half speed for a quarter of the step leaves an eighth of its work, so at most an eighth of the time is
+  // added.
   EXPECT_LT(seconds(briefly), seconds(whole) * 1.126);
 }
 
@@ -221,7 +221,7 @@ TEST(Faults, OverBeforeTheFirstStepIsMeasuredOrAfterTheLastOneChangeNothing) {
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "0 s", "for": "1 ns"}])"),
             whole);
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
-  // Its end is beyond what the clock holds, 106 days.
+  // The fault ends beyond the 106 days that the clock holds.
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "60 days", "for": "60 days"}])"),
             whole);
 }
@@ -232,12 +232,12 @@ TEST(Faults, AFlappingCableCostsAtMostItsOutages) {
       R"([{"kind": "link_flapping", "target": "node0/nic0 - leaf0", "for": "10 s", "period": "50 ms", "down": "40 ms"}])";
   const Duration flapping = step_with(flap);
   EXPECT_GT(flapping, whole);
-  // Up a fifth of the time: at most five times as long, and the last outage.
+  // Up a fifth of the time: at most five times as long, plus the last outage.
   EXPECT_LT(seconds(flapping), seconds(whole) * 5 + 0.04);
 }
 
-// Both models wait for a cable that is down from the beginning for 50 ms, longer than the whole step (26 ms):
-// what had to pass it passes then.
+// A cable is down for the first 50 ms, longer than the whole step (26 ms). In both models whatever must pass
+// it waits until then.
 TEST(Faults, AnOutageCostsTheSameInPacketsAsInTheFluid) {
   const auto step = [](const std::string& model, const std::string& faults) {
     return microseconds(result_of(parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
@@ -263,7 +263,7 @@ TEST(Faults, ALostAcceleratorCountsInTheGoodput) {
   const report::Result result =
       result_of(with_faults(R"([{"kind": "gpu_down", "target": "node1/gpu0", "at": "2500 s"}])", more));
   ASSERT_TRUE(result.goodput);
-  // 500 s after the second checkpoint and 600 s of restart, of a day; 1 % for checkpoints.
+  // 500 s since the second checkpoint and 600 s of restart, of one day; 1 % for checkpoints.
   EXPECT_NEAR(result.goodput->share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
 }
 

@@ -1,4 +1,4 @@
-// What a run says of hardware that cannot do what is asked of it.
+// What a run reports about hardware that cannot do what is asked of it.
 #include "sim/scenario/findings/hardware_findings.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +38,8 @@ TEST(HardwareFindings, SayWhatCannotBe) {
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
 }
 
-// Who names a routing that InfiniBand has, or none, hears nothing; Ethernet's switches do hash.
+// Said only of ecmp on InfiniBand: not of a routing that InfiniBand has, nor of the default, nor on Ethernet,
+// whose switches hash.
 TEST(HardwareFindings, SayThatInfinibandHashesNothing) {
   const char* said = "InfiniBand's switches hash no queue pairs";
   EXPECT_THAT(words({"topology.fabric.routing=ecmp"}), HasSubstr(said));
@@ -49,7 +50,7 @@ TEST(HardwareFindings, SayThatInfinibandHashesNothing) {
               testing::Not(HasSubstr(said)));
 }
 
-// Blackwell's tensor cores scale blocks; Transformer Engine runs from Ampere on.
+// Blackwell's tensor cores scale blocks; Transformer Engine runs on Ampere and later.
 TEST(HardwareFindings, SayWhatAGenerationLacks) {
   const std::vector<std::string> b200 = {"topology.node=hgx-b200", "workload.precision=mxfp8"};
   EXPECT_THAT(words(b200), testing::Not(HasSubstr("blocks of 32")));
@@ -59,8 +60,9 @@ TEST(HardwareFindings, SayWhatAGenerationLacks) {
   EXPECT_THAT(words(volta), HasSubstr("Transformer Engine's, which does not run on NVIDIA V100"));
 }
 
-// Each rank writes into its group's buffers: eight over two nodes of four GH200, or in a box without NVLink,
-// cannot; four of them, eight trays of one NVLink domain and a box of MI300X can.
+// User buffers need all ranks of a tensor group in one NVLink domain: not eight over two nodes of four GH200,
+// nor four in a box without NVLink, nor 16 on boxes of eight MI300X; but four GH200, eight GPUs of trays in
+// one NVL72, and one box of MI300X.
 TEST(HardwareFindings, SayWhereUserBuffersCannotBe) {
   const auto on = [](const char* node, int nodes, int tp) {
     return words(
@@ -89,7 +91,8 @@ TEST(HardwareFindings, SayWhichPartsOfAModelAreDescribedButSwitchedOff) {
               HasSubstr("keys and values are not compressed"));
 }
 
-// Eight of sixteen accelerators fill the first of two nodes, however it is chosen.
+// 64 accelerators fill 8 of 16 nodes, even with placement spread. With 4 accelerators in each node all are
+// used.
 TEST(HardwareFindings, SayWhichNodesHaveNoRank) {
   const std::vector<std::string> half = {"topology.nodes=16", "topology.accelerators=64",
                                          "topology.placement=spread"};
@@ -103,8 +106,8 @@ TEST(HardwareFindings, SayThatTimesOfTrainiumAreNotHeldToMeasurements) {
   EXPECT_THAT(words({"topology.nodes=8"}), testing::Not(HasSubstr("torus")));
 }
 
-// One thread copies 1 / (1/5.25 + 1/11.125) = 3.57 GB/s each way, more than 25 Gbit/s carry and less than
-// 100; four helpers of a connection 21.
+// One thread copies 1 / (1/5.25 + 1/11.125) = 3.57 GB/s each way: more than a cable of 25 Gbit/s carries,
+// less than one of 100. Four threads per connection copy 21.
 TEST(HardwareFindings, SayWhereHostsCopyLessThanTcpCablesCarry) {
   EXPECT_THAT(
       words({"topology.fabric.link=eth-100g", "topology.fabric.switch=sn2700"}),
@@ -126,7 +129,7 @@ TEST(HardwareFindings, SayThatAPluginsHopDoesNotFollowTheCables) {
   EXPECT_THAT(words(shorter), HasSubstr("takes the 35 us of AWS' network plugin"));
 }
 
-// Eight H100 nodes: NVLS within a box, no CollNet without SHARP in the fabric.
+// Eight H100 nodes: NVLS works within a box; CollNet needs SHARP in the fabric.
 TEST(HardwareFindings, SayWhatWasForcedAndNotDone) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -146,13 +149,13 @@ TEST(HardwareFindings, SayWhatWasForcedAndNotDone) {
   EXPECT_THAT(forced(chunks), testing::Not(HasSubstr("no NVSwitch here sums")));
   EXPECT_THAT(forced(chunks, "configs/16xA100-hdr.json"),
               HasSubstr("network.nccl.nvls_chunksize is set, and no NVSwitch here sums"));
-  // ZeRO 1 scatters and gathers, which SHARP does not sum; the norm of 4 B alone is.
+  // ZeRO 1 scatters and gathers, which SHARP does not sum; it sums only the norm of 4 B.
   EXPECT_THAT(forced("topology.fabric.sharp=true"),
               HasSubstr("topology.fabric.sharp changes next to nothing"));
   EXPECT_THAT(forced("topology.fabric.sharp=false"), testing::Not(HasSubstr("changes next to nothing")));
 }
 
-// Ten ports a leaf want 2.5 cables up at 4:1 and get three: 3.33:1.
+// 4:1 needs 2.5 cables up for ten ports; three are built, 3.33:1.
 TEST(HardwareFindings, SayWhichRatioWasBuiltWhereCablesDoNotMakeTheOneAskedFor) {
   const std::vector<std::string> ten = {"topology.nodes=10", "workload.plan.dp=5",
                                         "workload.plan.global_batch=160"};
@@ -163,7 +166,7 @@ TEST(HardwareFindings, SayWhichRatioWasBuiltWhereCablesDoNotMakeTheOneAskedFor) 
   EXPECT_THAT(words(two), IsEmpty());
 }
 
-// Eight nodes on a leaf a rail, without spines: there is nothing that 4:1 could hold up.
+// Eight nodes with one leaf per rail and no spines: nothing can be oversubscribed.
 TEST(HardwareFindings, SayThatARatioHasNothingToActOn) {
   EXPECT_THAT(words({"topology.fabric.kind=rail-only", "topology.fabric.oversubscription=4"}),
               HasSubstr("nothing is oversubscribed 4:1: the leaves"));
@@ -172,7 +175,7 @@ TEST(HardwareFindings, SayThatARatioHasNothingToActOn) {
   EXPECT_THAT(words({"topology.fabric.oversubscription=4"}), IsEmpty());
 }
 
-// A rate said in place is the one that ports must carry.
+// A rate given in the scenario is the one that ports must carry.
 TEST(HardwareFindings, HoldTheRateThatTheScenarioSays) {
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),
               HasSubstr("runs at 400 Gbit/s"));

@@ -1,6 +1,6 @@
-// Latency between two NICs as perftest prints it (topsim bench p2p), beside published measurements. A NIC's
-// time of a small message back to back is an input of the catalogue (nics.json, small_message); what lies
-// between the NICs and what a message's size adds is predicted.
+// Latency between two NICs as perftest prints it (topsim bench p2p), against published measurements. A NIC's
+// time of a small message back to back is an input (nics.json, small_message); what lies between the NICs and
+// what size adds is predicted.
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
@@ -19,14 +19,16 @@ struct Row {
   bool input = false;
 };
 
-// [Potter] D. Potter, master's thesis (RWTH Aachen 2018), table mtu_performance: ib_send_lat, RC, the MTU
-// from 256 to 4096 B moves it by 0.09 us at most; two ConnectX-4 on 0.5 m. [Zaratan] perftest on HDR100
-// through QM8700: median of nine pairs under one leaf, of six across leaves; reads take 2.39 and 3.2 to 3.5.
-// [CX7] perftest on ConnectX-7, direct cable. [OCI] oracle-quickstart/oci-gpu-quickstarts, README-GB200
-// (ConnectX-7): 8 B, 1.8 to 1.9 in a rack, 3.15 to 3.25 across racks; README-GB300 repeats the words, and
-// measures 2.80 within a block and 5.11 across on ConnectX-8: what that NIC takes back to back and which
-// switches these are is not published, so that nothing is predicted. Lengths are not published: 3 m in a
-// rack, 30 m to the next row of switches.
+//   [Potter] D. Potter, master's thesis (RWTH Aachen 2018), table mtu_performance: ib_send_lat, RC, two
+//     ConnectX-4 on 0.5 m; the MTU from 256 to 4096 B changes it by 0.09 us at most.
+//   [Zaratan] perftest on HDR100 through QM8700: median of nine pairs under one leaf, of six across leaves;
+//     reads take 2.39 and 3.2 to 3.5.
+//   [CX7] perftest on ConnectX-7, direct cable.
+//   [OCI] oracle-quickstart/oci-gpu-quickstarts, README-GB200 (ConnectX-7): 8 B, 1.8 to 1.9 in a rack, 3.15
+//     to 3.25 across racks. README-GB300 repeats these words but measures 2.80 within a block and 5.11 across
+//     on ConnectX-8; that NIC's time back to back and the switches are not published, so it is not predicted
+//     here.
+// Lengths are not published: 3 m in a rack and 30 m to the next row of switches are assumed.
 constexpr Row kRows[] = {
     {"Potter 32 B", "connectx-4", R"("kind": "direct", "link": "ib-edr", "length": "0.5 m")", 2, 32, 0.82,
      true},
@@ -72,19 +74,19 @@ PointToPointRow predict(const Row& row, Verb verb = Verb::send) {
 TEST(VerbsLatency, IsWithin12PercentOfWhatPerftestMeasured) {
   for (const Row& row : kRows) {
     const double predicted = microseconds(predict(row).latency);
-    // Inputs only have to come back: 2 % for header, cable and switch.
+    // Inputs must come back within 2 %, for header, cable and switch.
     EXPECT_NEAR(predicted, row.published, (row.input ? 0.02 : 0.12) * row.published) << row.what;
   }
 }
 
-// A read is a request there and an answer back: twice the way of a small message [Zaratan].
+// A read is a request and its answer: twice the way of a small message [Zaratan].
 TEST(VerbsLatency, OfAReadIsTwoWays) {
   EXPECT_NEAR(2 * microseconds(predict(kRows[4]).latency), 2.39, 0.12 * 2.39);
   EXPECT_NEAR(2 * microseconds(predict(kRows[5]).latency), 3.3, 0.12 * 3.3);
 }
 
-// What goes along inline with the request: 236 B of a send, 220 of a write. Beyond it 450 ns for the fetch
-// and the first bytes on the bus of either side: 230 B at 63 GB/s (PCIe 5 x16) are 3.7 ns each.
+// Up to 236 B of a send and 220 B of a write go inline with the request. A larger message costs 450 ns for
+// the fetch, and its first bytes on both PCIe buses: 230 B at 63 GB/s (PCIe 5 x16) are 3.7 ns each.
 TEST(VerbsLatency, GrowsByAFetchWhereAMessageNoLongerGoesInline) {
   const auto of = [&](std::int64_t bytes, Verb verb) {
     return microseconds(
@@ -98,7 +100,7 @@ TEST(VerbsLatency, GrowsByAFetchWhereAMessageNoLongerGoesInline) {
   EXPECT_GT(of(237, Verb::send) - of(236, Verb::send), 0.45);
 }
 
-// A NIC whose own time of a small message is not published: the library's figure stands, and the result says
+// If a NIC's own time of a small message is not published, the library's latency is used, and the result says
 // so.
 TEST(VerbsLatency, ThatIsNotKnownIsTheLibrarysAndSaysSo) {
   const PointToPoint unknown = measure(
@@ -108,8 +110,8 @@ TEST(VerbsLatency, ThatIsNotKnownIsTheLibrarysAndSaysSo) {
   EXPECT_EQ(measure(kRows[0], Verb::send).note, "");
 }
 
-// A latency that the scenario gives a link is a hop's, switch and fibre included: under one leaf 1.27 us of
-// two ConnectX-7 and a hop, whose change is the change of the whole.
+// A latency given for links is that of a hop, switch and fibre included. Under one leaf: 1.27 us of two
+// ConnectX-7 and one hop, so the whole changes as the hop does.
 TEST(VerbsLatency, FollowsTheLatencyThatAScenarioGivesItsLinks) {
   const auto of = [](const char* latency) {
     const std::string fabric =
@@ -123,7 +125,7 @@ TEST(VerbsLatency, FollowsTheLatencyThatAScenarioGivesItsLinks) {
   EXPECT_NEAR(of("700 ns"), 1.27 + 0.7, 0.05);
 }
 
-// TCP has no verbs: one stream, which one core of the receiver copies at 5.25 GB/s, whatever the cable.
+// TCP has no verbs: one stream, which one core of the receiver copies at 5.25 GB/s on any cable.
 TEST(VerbsLatency, OverTcpIsOneStreamOfTheHosts) {
   const PointToPoint stream =
       measure({"", "connectx-7", R"("kind": "rail", "link": "eth-200g", "switch": "sn4600")", 2, 8 << 20, 0},
@@ -132,17 +134,17 @@ TEST(VerbsLatency, OverTcpIsOneStreamOfTheHosts) {
   EXPECT_NE(stream.note.find("one stream"), std::string::npos);
 }
 
-// What a library sees has its software in it: DeepSeek's figures are the input, one switch of 0.45 us and
-// 2.35 us of NICs and hosts.
+// A library's latency includes its software. DeepSeek's figures are the input: 0.45 us of one switch and 2.35
+// us of NICs and hosts.
 TEST(VerbsLatency, StandsBesideWhatALibrarySees) {
   const Row row{"NDR", "connectx-7", R"("kind": "rail", "link": "ib-ndr", "switch": "qm9700")", 2, 64, 0};
   EXPECT_NEAR(microseconds(predict(row).library), 2.80, 0.01);
 }
 
-// ib_write_bw -a, one queue pair, in Gbit/s. [CX6] two ConnectX-6 on HDR: what one core posts bounds it up to
-// 2 KiB (64 B are the input), the wire from 8 KiB on; at 4 KiB, where both do, 156.6 were measured. [CX7]
-// 400 Gbit/s RoCE between H200 servers: at 4 to 16 KiB a queue pair stays 20 to 30 % below either bound,
-// which nothing here knows.
+// ib_write_bw -a with one queue pair, in Gbit/s. [CX6] two ConnectX-6 on HDR: limited by what one core posts
+// up to 2 KiB (64 B are the input) and by the wire from 8 KiB on; at 4 KiB, where both matter, 156.6 were
+// measured. [CX7] 400 Gbit/s RoCE between H200 servers: at 4 to 16 KiB a queue pair stays 20 to 30 % below
+// either limit, which is not modelled.
 TEST(MessageRate, OfOneQueuePairIsWhatPerftestPrints) {
   const Row cx6{"CX6", "connectx-6", R"("kind": "direct", "link": "ib-hdr", "length": "2 m")", 2, 0, 0};
   const Row cx7{"CX7", "connectx-7", R"("kind": "direct", "link": "roce-400g", "length": "2 m")", 2, 0, 0};
@@ -161,8 +163,8 @@ TEST(MessageRate, OfOneQueuePairIsWhatPerftestPrints) {
   }
 }
 
-// p2pBandwidthLatencyTest on eight H100 and eight A100 behind NVSwitches: median 2.78 and 2.8 us; what a
-// library sees: DeepSeek's 3.33 us is the input.
+// p2pBandwidthLatencyTest on eight H100 and eight A100 behind NVSwitches: median 2.78 and 2.8 us. A library's
+// latency is an input, DeepSeek's 3.33 us.
 TEST(NvlinkLatency, IsThatOfACopyKernelAndOfALibrary) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");

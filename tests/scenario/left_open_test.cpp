@@ -25,7 +25,7 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   for (const char* workload :
        {R"({"framework": "megatron", "plan": {"tp": 4, "pp": 2}, "sequence": 4096})",
         R"({"framework": "fsdp"})", R"({"framework": "deepspeed", "plan": {"zero": 3}})",
-        // A pipeline's parameters stay whole; replicas of their own share nothing, whatever the stage.
+        // With FSDP a pipeline's parameters stay whole; a single replica shares nothing, whatever the stage.
         R"({"framework": "fsdp", "plan": {"pp": 2}})", R"({"framework": "fsdp", "plan": {"tp": 8, "pp": 2}})",
         R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",
         R"({"task": "decode", "plan": {"tp": 8}})"}) {
@@ -44,7 +44,7 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   }
 }
 
-// The first release of a name is what the bare name means.
+// A bare name means its newest set, the first row of that name.
 TEST(WhatIsLeftOpen, IsNamedAsAScenarioNamesIt) {
   const World world;
   const std::string text = R"({"workload": {"model": "llama3-8b", "plan": {"tp": 8, "zero": 0}}, )";
@@ -70,7 +70,7 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
                           R"(}, "run": {"steps": 1}, "topology": )" + topology + "}"));
   };
   const std::string two = R"({"node": "hgx-h200", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
-  // 64 sequences for 16 replicas of one each.
+  // 64 sequences on 16 replicas with one each: 4 micro-batches.
   EXPECT_EQ(run(R"({"global_batch": 64})", two),
             "not stated, so assumed: micro_batch 1, so 4 micro-batches a step");
   EXPECT_EQ(run(R"({"micro_batch": 1, "global_batch": 64})", two), "");

@@ -7,8 +7,9 @@
 
 namespace topsim::scenario::long_runs_test {
 
-// 8e8 sequences of 4,096 tokens through 8e9 parameters on eight H100 of 1e15 FLOP/s: 6 x 8e9 x 3.3e12 / 8e15
-// s are 228 days, more than the clock holds. Folded, ranks in lock step are walked without the event queue.
+// 8e8 sequences of 4,096 tokens, 8e9 parameters, eight H100 of 1e15 FLOP/s: 6 x 8e9 x 3.3e12 / 8e15 s are 228
+// days, more than the clock holds. In a folded run ranks in lock-step are walked without the event queue, so
+// that counts time too.
 TEST(ARunOfMoreThan106Days, IsRefusedWhoeverCountsItsTime) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");

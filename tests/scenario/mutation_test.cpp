@@ -93,7 +93,7 @@ class Mutator {
         replace_value(text);
     }
   }
-  // What stands after a colon becomes another token: damage that stays JSON.
+  // Replaces the value after a colon by another token: damage that stays JSON.
   void replace_value(std::string& text) {
     static const std::vector<std::string> kValues = {
         "null",       "true",        "-7", "0",          "1e300",
@@ -108,8 +108,8 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-// Beside mistakes of reading, names of hardware are looked up: with a catalogue, which takes its time to
-// load. Most mutants do without.
+// Reading also looks up names of hardware, in a catalogue that takes time to load. Most mutants do without
+// it.
 class Libraries {
  public:
   Libraries() {

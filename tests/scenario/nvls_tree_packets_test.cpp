@@ -1,4 +1,4 @@
-// NVLSTree step by step: what crosses the NICs, and how long it takes beside the pipelined form.
+// NVLSTree step by step: what crosses the NICs, and its time against the pipelined form.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,9 +19,10 @@ Planned planned() {
   return step_plans::planned_all_reduce(four_boxes("packet", "steps"), kSum);
 }
 
-// Of the eight heads' shares, 64 MiB together, half goes over either of two trees: 0 - 2 with 1 and 3 below,
-// and its mirror, 3 - 1 with 2 and 0 below. An end of the first sends 32 MiB down as a root and 32 MiB up as
-// a leaf of the other; an inner box sends 32 MiB up and 2 x 32 MiB down, and 32 MiB up as a leaf.
+// The eight heads send half of their 64 MiB over each of two trees: 0 - 2 with 1 and 3 below 2, and its
+// mirror, 3 - 1 with 2 and 0 below 1. A box at an end (0, 3) sends 32 MiB down as the root of one tree and 32
+// MiB up as a leaf of the other. An inner box (1, 2) sends 32 MiB up and 2 x 32 MiB down in one tree, and 32
+// MiB up as a leaf of the other.
 TEST(NvlsTree, SendsHalfOfEveryShareOverEitherOfTwoTrees) {
   const auto [topology, plan] = planned();
   EXPECT_EQ(plan.choice.algorithm, collective::Algorithm::nvls_tree);
@@ -36,7 +37,7 @@ TEST(NvlsTree, SendsHalfOfEveryShareOverEitherOfTwoTrees) {
   EXPECT_EQ(sent, received);
 }
 
-// Every GPU of every box has the sum last, over the NVSwitch: 64 MiB come down to each.
+// The last messages bring the sum over the NVSwitches to every GPU of every box: 64 MiB each.
 TEST(NvlsTree, BringsEveryByteOfTheSumToEveryGpu) {
   const auto [topology, plan] = planned();
   const auto ranks = static_cast<std::uint32_t>(topology.accelerators().size());
@@ -49,8 +50,8 @@ TEST(NvlsTree, BringsEveryByteOfTheSumToEveryGpu) {
   for (std::uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ(come[rank], kSum.value()) << rank;
 }
 
-// The pipelined form moves at the tuner's rate from the first byte; a piece of 64 KiB (1.4 us on a NIC) is
-// sent on when it has come, over three levels there and back and twice in the box: 5 %.
+// The pipelined form runs at the tuner's rate from the first byte. In steps a piece of 64 KiB (1.4 us on a
+// NIC) goes on only when it has arrived, over three levels up and down and twice in the box: within 5 %.
 TEST(NvlsTree, TakesAsLongInPacketsAsInTheFluid) {
   const auto time = [&](const char* network, const char* form) {
     return step_plans::all_reduce_microseconds(four_boxes(network, form), kSum);

@@ -18,8 +18,8 @@ report::Result run(const std::string& network) {
   return simulate(scenario, catalogue, {}, nullptr).result;
 }
 
-// A copy is one message over PCIe, whoever carries it: in steps and in packets it takes what the fluid says.
-// The step is within the 2 % that collectives in steps may differ by, and some of it waits for host memory.
+// A copy is one message over PCIe in every model and takes the same time. Steps differ by the 2 % that
+// collectives in steps may differ by, and part of the step waits for host memory.
 TEST(Offload, GoesWithCollectivesInStepsAndInPackets) {
   const report::Result fluid = run(R"({"model": "flow"})");
   const auto waits = [](const report::Result& result) {

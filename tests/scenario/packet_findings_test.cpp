@@ -1,4 +1,4 @@
-// What a run says of packet settings that do nothing where they stand.
+// What a run reports about packet settings that have no effect where they stand.
 #include "sim/scenario/findings/packet_findings.hpp"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(PacketFindings, KeysOfInfinibandAndOfWhatDoesNotRunAreSaidOnEthernet) {
   EXPECT_THAT(words(kRoce, {"flowlet_gap=1 us"}), HasSubstr("flowlet_gap changes nothing"));
 }
 
-// Line 6, the key at column 6 of it.
+// The key is in line 6, column 6.
 TEST(PacketFindings, SayLineAndColumnOfAKeyInTheFile) {
   const config::Library library({"configs"});
   const Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
@@ -79,7 +79,7 @@ TEST(PacketFindings, SayLineAndColumnOfAKeyInTheFile) {
   EXPECT_THAT(words(scenario), HasSubstr("network.packet.pfc at 6:6 changes nothing"));
 }
 
-// Slingshot has a congestion control of its own, which is not public.
+// Slingshot's own congestion control is not public.
 TEST(PacketFindings, OtherTransportsRunAsRoceAndItIsSaid) {
   EXPECT_THAT(words("configs/dragonfly.json", {}), HasSubstr("go as RoCE's do, with PFC and under DCQCN"));
 }

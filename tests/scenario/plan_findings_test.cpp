@@ -1,4 +1,4 @@
-// What a run takes a plan's words for.
+// How a run understands what a plan says.
 #include "sim/scenario/findings/plan_findings.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ std::string words(const WorkloadSpec& workload) {
   return all;
 }
 
-// Who takes the factor for a speed, as that of the fault gpu_slow is, means 1 / 0.8.
+// If 0.8 was meant as a speed, as in the fault gpu_slow, the factor is 1 / 0.8 = 1.25.
 TEST(PlanFindings, SayThatASlowRankIsAFastOne) {
   WorkloadSpec slow = job();
   slow.compute.slow_ranks = {{"3", 1.25}};
@@ -32,7 +32,7 @@ TEST(PlanFindings, SayThatASlowRankIsAFastOne) {
   EXPECT_THAT(words(slow), HasSubstr("1.25 makes it 0.8 times as fast"));
 }
 
-// 50,257 words over 8 ranks are 6282.1; the next multiple of 128 x 8 is 50 x 1024.
+// 50,257 words over 8 ranks are 6282.1 each. The next multiple of 128 x 8 is 50 x 1024 = 51,200.
 TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(job()), "");
   WorkloadSpec odd = job();
@@ -43,7 +43,7 @@ TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(odd), "");
 }
 
-// 4 heads over tp 2 x cp 4: each of two ranks has the same one. 8 would be one each.
+// tp 2 x cp 4 on 4 key-value heads: two ranks share each head. 8 heads would be one each.
 TEST(PlanFindings, SayThatUlyssesRepeatsKeyValueHeads) {
   WorkloadSpec shared = job();
   shared.plan.tp = 2, shared.plan.cp = 4, shared.plan.cp_kind = workloads::ContextKind::ulysses;
@@ -57,7 +57,7 @@ TEST(PlanFindings, SayWhoseBytesImbalanceCounts) {
   WorkloadSpec uneven = job();
   uneven.model.experts.count = 8, uneven.model.experts.imbalance = 2, uneven.plan.ep = 8;
   EXPECT_THAT(words(uneven), HasSubstr("2 times the mean"));
-  uneven.plan.ep = 1;  // one rank has all rows
+  uneven.plan.ep = 1;  // a single rank has all rows
   EXPECT_EQ(words(uneven), "");
 }
 

@@ -1,4 +1,4 @@
-// Keys beside a trace that replaces what they would describe.
+// Keys beside a trace, which replaces what they describe.
 #include "sim/scenario/run/replayed.hpp"
 
 #include <gmock/gmock.h>

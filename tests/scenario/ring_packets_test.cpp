@@ -1,4 +1,4 @@
-// A ring in packets beside the same ring in the fluid, where nothing collides.
+// A ring in packets against the same ring in the flow model, where nothing collides.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace topsim::scenario::ring_packets_test {
 
-// 64 GPUs on eight rails: every hop has its NIC to itself, so that the packets' own ways (headers are in the
-// links' goodput, windows, acknowledgements, one packet's time a hop) are all that can differ: 3 %.
+// 64 GPUs on eight rails: every hop has its NIC to itself, so only what packets add can differ (windows,
+// acknowledgements, one packet's time per hop; headers are in the links' goodput): within 3 %.
 TEST(RingAllReduce, Of64GpusTakesTheSameTimeInPacketsAsInTheFluid) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");

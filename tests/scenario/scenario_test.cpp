@@ -28,7 +28,7 @@ std::string content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// A folder of its own, gone at the end.
+// A temporary folder, removed at the end.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("topsim-test-" + std::to_string(::getpid()))) {
@@ -129,7 +129,7 @@ TEST(Scenario, AProblemFoundLaterGetsThePlaceInTheFile) {
   EXPECT_THAT(found.source_line, HasSubstr("\"dp\": 4"));
 }
 
-// `topsim schema` is committed for editors. When this fails: build/release/topsim schema NAME > that file.
+// `topsim schema` is committed for editors. If this fails: build/release/topsim schema NAME > that file.
 TEST(Schema, TheCommittedFilesAreThoseOfTheTables) {
   std::vector<std::string> names{"scenario", "workload", "model"};
   for (const topology::Schema& file : topology::hardware_schemas()) names.emplace_back(file.name);

@@ -1,5 +1,4 @@
-// Sums in the fabric's switches: in packets, step by step in the fluid, and as the pipelined form counts
-// them.
+// Sums in the fabric's switches: in packets, in steps of the flow model, and in the pipelined form.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +13,7 @@ Scenario with_sharp(const std::string& fabric, const char* network, const char* 
                            network, form, algorithm);
 }
 
-// What the messages that name their way bring onto every link.
+// Bytes on every link from the messages that name their way.
 std::map<LinkId, std::int64_t> bytes_by_link(const collective::StepPlan& plan) {
   std::map<LinkId, std::int64_t> bytes;
   for (const collective::StepMessage& message : plan.messages)
@@ -23,8 +22,8 @@ std::map<LinkId, std::int64_t> bytes_by_link(const collective::StepPlan& plan) {
   return bytes;
 }
 
-// Every endpoint sends its rail's eighth of S to the fabric once and receives it once, whatever the number of
-// nodes: 8 MiB of 64 on every cable of a NIC, each way.
+// Each endpoint sends its rail's eighth of S into the fabric once and receives it once, whatever the number
+// of nodes: 8 of 64 MiB on every NIC's cable, each way.
 TEST(Sharp, SendsEveryByteOnceUpAndOnceDownEachCable) {
   for (const char* fabric : {R"("kind": "rail")", R"("kind": "fat-tree", "tiers": 2)"}) {
     const auto [topology, plan] = step_plans::planned_all_reduce(
@@ -53,10 +52,10 @@ Scenario two_leaves(int nodes, const char* network, const char* form) {
       network, form, "collnet-direct");
 }
 
-// Leaves of two nodes, 16 NICs, with a cable up for each; from every leaf the eight heads go to the first
-// box's, each over a cable of its own: no cable between switches carries more than a NIC's does, an eighth of
-// 8 MiB. Of 5 nodes some cables lie side by side, one link of several; of 42 (21 leaves) each leads to
-// another spine.
+// A leaf has two nodes, 16 NICs, and as many cables up. From every leaf the eight heads send to the leaf of
+// the first box, each over a cable of its own, so no cable between switches carries more than a NIC's, an
+// eighth of 8 MiB. With 5 nodes several cables lie side by side as one link; with 42 (21 leaves) each leads
+// to another spine.
 TEST(Sharp, GivesEveryHeadCablesOfItsOwnBetweenTheSwitches) {
   for (const int nodes : {5, 42}) {
     topology::BuildOptions apart;
@@ -81,9 +80,9 @@ TEST(Sharp, GivesEveryHeadCablesOfItsOwnBetweenTheSwitches) {
   }
 }
 
-// Each of the cables carries an eighth of 16 MiB, 87 us at a NIC's 24 GB/s. A piece of 64 KiB (2.7 us) is
-// sent on when it has come: over two leaves that is six cables, five more than the pipelined form fills, 14
-// us of 166; packets 3 % as below. All heads over one cable: 700 us.
+// A cable carries an eighth of 16 MiB, 87 us at a NIC's 24 GB/s. In steps a piece of 64 KiB (2.7 us) goes on
+// only when it has arrived: over two leaves six cables, five more than the pipelined form fills, 14 us of
+// 166. Packets add 3 % as below. If all heads shared one cable it would take 700 us.
 TEST(Sharp, TakesAsLongInPacketsOverTwoLeavesAsInTheFluid) {
   const auto time = [&](const char* network, const char* form) {
     return step_plans::all_reduce_microseconds(two_leaves(5, network, form), Bytes(16 << 20));
@@ -94,9 +93,8 @@ TEST(Sharp, TakesAsLongInPacketsOverTwoLeavesAsInTheFluid) {
   EXPECT_NEAR(packets, whole, 0.12 * whole);
 }
 
-// The sum as one pipelined transfer, whose rate is the tuner's and whose latency all start with: 3 % for how
-// the pipeline fills. Piece by piece in the fluid, pieces that are under way on a cable share it instead of
-// following one another: 4 %.
+// The pipelined form is one transfer at the tuner's rate after one latency; filling the pipeline makes 3 %.
+// In steps of the flow model pieces on one cable share it instead of following one another: 4 %.
 TEST(Sharp, TakesAsLongInPacketsAsInTheFluid) {
   for (const char* algorithm : {"collnet-direct", "nvls"}) {
     const auto time = [&](const char* network, const char* form) {

@@ -1,5 +1,5 @@
-// SimGrid carries the shipped scenarios (single-path routing), and says what the fluid model says of the same
-// messages.
+// SimGrid runs the shipped scenarios (with single-path routing) and must agree with the flow model on the
+// same messages.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +30,7 @@ class SimGrid : public testing::Test {
       const std::vector<double> capacities{1e9};
       network::SimGridNetwork network(capacities);
     } catch (const ConfigError& error) {
-      // A build without SimGrid (install.sh --without-simgrid) has nothing to compare with; test.sh installs
-      // it.
+      // Without SimGrid (install.sh --without-simgrid) there is nothing to compare; test.sh installs it.
       GTEST_SKIP() << error.problems().front().message;
     }
   }
@@ -40,7 +39,7 @@ class SimGrid : public testing::Test {
 void expect_equal(const std::string& file, const std::vector<std::string>& assignments) {
   SCOPED_TRACE(file);
   const report::Result flow = run(file, "flow", assignments), simgrid = run(file, "simgrid", assignments);
-  // A picosecond an event of the longest chain: a step has fewer than 1e5 of them in a row.
+  // One picosecond for each event of the longest chain; a step has fewer than 1e5 in a row.
   EXPECT_LE(std::abs((flow.step - simgrid.step).count()), 100'000);
   EXPECT_EQ(flow.flows, simgrid.flows);
   ASSERT_EQ(flow.links.size(), simgrid.links.size());
@@ -59,13 +58,13 @@ TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfPcie) {
 }
 
 TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfEightNodes) {
-  // Two micro-batches and four layers in place of 32 and 80: 4,000 messages of the same kinds.
+  // Two micro-batches and four layers instead of 32 and 80: 4,000 messages of the same kinds.
   expect_equal("8xH100-ib.json",
                {"workload.plan.global_batch=8", "workload.model.layers=4", "run.steps=1", "run.warmup=0"});
 }
 
-// A hop's bytes at the rate of all its channels take what the whole collective takes. Whole bytes a hop and
-// calls that end apart from their siblings are left: a few nanoseconds a call of 2.65 s.
+// A hop that carries its bytes at the rate of all channels takes as long as the whole collective. Left are
+// whole bytes per hop and calls that end apart from their siblings: a few nanoseconds per call in 2.65 s.
 TEST(Hops, TakeWhatThePipelinedCollectiveTakes) {
   const report::Result hops = run("8xRTX4090-pcie.json", "flow", {});
   const report::Result pipelined = run("8xRTX4090-pcie.json", "flow", {}, "pipelined");

@@ -17,7 +17,7 @@ inline const topology::Catalogue& catalogue() {
   return loaded;
 }
 
-// Boxes of that kind on a fabric that is the inside of a JSON object; `form`: of the collectives.
+// `nodes` boxes on a fabric, given as the inside of a JSON object. `form`: of the collectives.
 inline Scenario boxes(const std::string& node, int nodes, const std::string& fabric,
                       const std::string& network, const std::string& form, const std::string& algorithm) {
   const config::Library library({"configs"});

@@ -24,7 +24,7 @@ SimulateOptions whatever_fits(bool fold = true) {
   return options;
 }
 
-// TPU v4 chips, hosts of 2 x 2 x 1.
+// TPU v4 chips, four to a host of 2 x 2 x 1.
 Scenario on_torus(const std::vector<int>& dims, const std::string& plan, const std::string& more = "") {
   int chips = 1;
   std::string listed;
@@ -38,7 +38,7 @@ Scenario on_torus(const std::vector<int>& dims, const std::string& plan, const s
       "test", {}, config::Library({"configs"}));
 }
 
-// How many values the coordinates of so many first ranks take along each dimension.
+// How many values the coordinates of the first ranks take along each dimension.
 std::vector<std::size_t> extent(const topology::Topology& t, std::size_t ranks) {
   const std::vector<int>& dims = t.torus_dimensions;
   std::vector<std::set<std::size_t>> values(dims.size());
@@ -59,20 +59,21 @@ std::vector<std::size_t> first_group(const std::vector<int>& dims, const std::st
 }
 using Sizes = std::vector<std::size_t>;
 
-// JAX's own example (mesh_utils.py): of 4 x 4 x 16, a model axis of 16 takes the square.
+// JAX's own example (mesh_utils.py): on 4 x 4 x 16 a model axis of 16 takes the 4 x 4 square.
 TEST(TorusRanks, AnAxisOfThePlanTakesWholeAxesRatherSeveralThanOne) {
   EXPECT_EQ(first_group({4, 4, 16}, R"("tp": 16, "dp": 16)", 16), (Sizes{4, 4, 1}));
   EXPECT_EQ(first_group({2, 4, 8}, R"("tp": 4, "dp": 16)", 4), (Sizes{1, 4, 1}));
   EXPECT_EQ(first_group({4, 2, 8}, R"("tp": 4, "dp": 16)", 4), (Sizes{4, 1, 1}));
 }
 
-// 2 x 4 would leave the two of dp a part of eight: tp 8 has the ring of eight, dp the two, pp the four.
+// tp 8 on 2 x 4 would leave dp 2 only a part of the axis of eight. So tp 8 takes the ring of eight, dp the
+// two, pp the four.
 TEST(TorusRanks, AllAxesOfThePlanComeBeforeTheFirstOnesLiking) {
   EXPECT_EQ(first_group({2, 4, 8}, R"("tp": 8, "dp": 2, "pp": 4)", 8), (Sizes{1, 1, 8}));
   EXPECT_EQ(first_group({2, 4, 8}, R"("tp": 8, "dp": 2, "pp": 4)", 16), (Sizes{2, 1, 8}));
 }
 
-// Who says where ranks go has them there.
+// A rank order or placement given by the user is kept.
 TEST(TorusRanks, AnOrderOrPlacementOfOnesOwnStays) {
   EXPECT_EQ(first_group({4, 2, 8}, R"("tp": 4, "dp": 16, "rank_order": ["tp", "cp", "ep", "dp", "pp"])", 4),
             (Sizes{1, 1, 4}));
@@ -80,7 +81,7 @@ TEST(TorusRanks, AnOrderOrPlacementOfOnesOwnStays) {
             (Sizes{2, 2, 1}));
 }
 
-// The same cables under other names: no order of dimensions differs from another, folded or not.
+// The order of dimensions only names the same cables differently: the step is the same, folded or not.
 TEST(TorusRanks, TheOrderOfDimensionsSaysNothing) {
   for (const char* plan : {R"("tp": 4, "dp": 16)", R"("tp": 2, "dp": 8, "pp": 4)", R"("tp": 16, "dp": 4)"}) {
     SCOPED_TRACE(plan);
@@ -91,7 +92,7 @@ TEST(TorusRanks, TheOrderOfDimensionsSaysNothing) {
       for (const bool fold : {true, false})
         steps.insert(simulate(scenario, catalogue(), whatever_fits(fold), nullptr).result.step);
     } while (std::next_permutation(dims.begin(), dims.end()));
-    // To a nanosecond: sums of shares round, and each transfer to a picosecond.
+    // Within a nanosecond: sums of shares and transfers are rounded to a picosecond.
     EXPECT_LE(*steps.rbegin() - *steps.begin(), Duration(1000));
   }
 }

@@ -10,8 +10,8 @@ namespace topsim::scenario::traffic_faults_test {
 using namespace topsim::literals;
 using namespace traffic_clusters;
 
-// Of two nodes on eight rails every port sends to its like: 16 flows of 1 MiB, 49.7 GB/s of payload each. A
-// cable at half its rate doubles the time of its flow, and a NIC that is down sends and receives none.
+// Two nodes on eight rails: every port sends to its like, 16 flows of 1 MiB at 49.7 GB/s of payload. A cable
+// at half its rate doubles the time of its flow; a NIC that is down neither sends nor receives.
 TEST(Traffic, PatternsHaveTheFaultsThatHoldThroughout) {
   Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   TrafficOptions options;

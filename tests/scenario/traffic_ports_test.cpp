@@ -1,4 +1,4 @@
-// Which ports a pattern of messages has, and to which of them each sends.
+// Which ports a pattern uses, and to which of them each sends.
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
@@ -10,7 +10,7 @@ namespace topsim::scenario::traffic_ports_test {
 using namespace topsim::literals;
 using namespace traffic_clusters;
 
-// Two nodes of eight NICs: sixteen ports that send to fifteen others each; on rails each has one other.
+// Two nodes of eight NICs: each of 16 ports sends to the 15 others; on rails each reaches one other.
 TEST(TrafficPorts, AllToAllAndPermutationKnowTheSamePorts) {
   const struct {
     const char* fabric;
@@ -28,7 +28,7 @@ TEST(TrafficPorts, AllToAllAndPermutationKnowTheSamePorts) {
   }
 }
 
-// Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.
+// Gaudi 2's three ports are on three separate switches, so no port sends to one of another switch.
 TEST(TrafficPorts, PatternsKeepToTheFabricThatAPortIsOn) {
   const config::Library library({"configs"});
   const Scenario gaudi =

@@ -1,4 +1,4 @@
-// Patterns of messages as a user asks for them: a scenario's text in, figures of formulas and papers out.
+// Message patterns as a user asks for them: the text of a scenario in, figures of formulas and papers out.
 #include "sim/scenario/bench/traffic.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ using namespace topsim::literals;
 using namespace traffic_clusters;
 namespace packet = network::packet;
 
-// The set-up of the published ns-3 runs: 100 Gbit/s, 1 us a link, 52 bytes around 1000, store and forward.
+// Settings of the published ns-3 runs: 100 Gbit/s, 1 us per link, 52 bytes around 1000, store and forward.
 Scenario published(const std::string& congestion_control) {
   return scenario_of("2", R"({"use": "roce-100g", "latency": "1 us"})",
                      R"({"mtu": "1000 B", "header_bytes": "52 B", "ack_bytes": "60 B",
@@ -38,12 +38,13 @@ TrafficOptions incast(int senders) {
   return options;
 }
 
-// N x 10^4 packets of 1052 B at 12.5 GB/s, one more serialisation, two ACKs of 4.8 ns, four links of 1 us.
+// N x 10^4 packets of 1052 B at 12.5 GB/s, one more serialisation, two ACKs of 4.8 ns each, four links of 1
+// us.
 TEST(Traffic, IncastWithPfcAloneTakesThePublishedClosedForm) {
   for (const int n : {1, 2, 4, 8, 16}) {
     const Traffic traffic =
         run_traffic(published(R"("none")"), catalogue(), TrafficPattern::incast, incast(n));
-    const double expected = n * 1e4 * 0.084 + 0.084 + 0.008 + 4;  // whole nanoseconds, as published
+    const double expected = n * 1e4 * 0.084 + 0.084 + 0.008 + 4;  // us, of whole nanoseconds as published
     EXPECT_NEAR(microseconds(last_acknowledged(traffic)), expected, 3e-3 * expected) << n;
     EXPECT_GT(traffic.fairness, 0.999);
     EXPECT_EQ(traffic.queues->drops, 0U);
@@ -70,7 +71,7 @@ TEST(Traffic, IncastUnderCongestionControlIsWithinATenthOfThePublishedRuns) {
   }
 }
 
-// The owner of the rules brings the parameters; what is said beside holds.
+// `rules` brings its owner's parameters; values given beside it are kept.
 TEST(Traffic, DcqcnTakesTheParametersOfWhoseRulesItFollows) {
   using packet::Dcqcn;
   const auto dcqcn = [](const std::string& text) {
@@ -93,7 +94,8 @@ TEST(Traffic, DcqcnTakesTheParametersOfWhoseRulesItFollows) {
   EXPECT_EQ(dcqcn(R"({"rules": "connectx", "parameters": "paper"})").rules, Dcqcn::Rules::connectx);
 }
 
-// Three senders share the half of the receiver's port that the trunk has: C/2/3 each, the local one C/2.
+// The trunk has half of the receiver's port, C/2, which its three senders share; the local sender has the
+// other C/2.
 TEST(Traffic, ParkingLotGivesEachIncomingPortTheSameShare) {
   TrafficOptions options;
   options.window = 8_ms;
@@ -111,8 +113,8 @@ TEST(Traffic, VictimBehindPausedFlowsGetsNoMoreThanThey) {
   EXPECT_NEAR(traffic.flows[6].goodput * 8e-9, 10.04, 0.06 * 10.04);
 }
 
-// 50 GB/s x 4096 / (4096 + 26 and 82 B of headers): 49.68 and 49.02 GB/s; 64 bytes in 2.8 and 3.6 us on one
-// leaf (DeepSeek-V3, ISCA'25, table 5).
+// Goodput: 50 GB/s x 4096 / (4096 + 26 or 82 B of headers) = 49.68 and 49.02 GB/s. Latency: 64 bytes in 2.8
+// and 3.6 us under one leaf (DeepSeek-V3, ISCA'25, table 5).
 TEST(Traffic, PointToPointPrintsGoodputAndLatencyOfTheLink) {
   const struct {
     const char* link;
@@ -127,8 +129,8 @@ TEST(Traffic, PointToPointPrintsGoodputAndLatencyOfTheLink) {
   }
 }
 
-// Two NICs of a node are joined by PCIe and by their leaves: what NICs send goes out by the cable, which
-// gives 4096 of 4178 B of 400 Gbit/s, 49.02 GB/s.
+// Two NICs of a node are also joined by PCIe, but what NICs send goes out by the cable: 4096 of 4178 B of 400
+// Gbit/s, 49.02 GB/s.
 TEST(Traffic, PointToPointBetweenNicsOfOneNodeGoesByTheirCables) {
   for (const char* fabric : {"rail", "fat-tree"}) {
     Scenario scenario = scenario_of("2", R"("roce-400g")", "{}");
@@ -141,10 +143,9 @@ TEST(Traffic, PointToPointBetweenNicsOfOneNodeGoesByTheirCables) {
   }
 }
 
-// Accelerators of two nodes send by their NICs, which are posted to one by one.
-// A 400 Gbit/s NIC in a Gen4 x16 slot: 25.5 GB/s from memory to memory, whoever of the models carries it; a
-// small message takes as long as by a wider slot but for its 64 bytes (2.5 and 1.3 ns). Three senders at one
-// such NIC have a third each, half of what its cable would leave them.
+// A 400 Gbit/s NIC in a Gen4 x16 slot: 25.5 GB/s from memory to memory in both models. A small message
+// differs from that of a wider slot only by the time of its 64 bytes (2.5 and 1.3 ns). Three senders to such
+// a NIC get a third each, half of what its cable would give them.
 TEST(Traffic, BetweenNicsBeginsAndEndsInTheMemoryBehindTheirSlots) {
   for (const char* model : {"packet", "flow"}) {
     Scenario scenario = scenario_of("4", R"("ib-ndr")", "{}");
@@ -170,6 +171,7 @@ TEST(Traffic, BetweenNicsBeginsAndEndsInTheMemoryBehindTheirSlots) {
   }
 }
 
+// Accelerators of two nodes send through their NICs, so their message rate is that of the NICs.
 TEST(Traffic, PointToPointOfAcceleratorsHasTheMessageRateOfTheirNics) {
   const Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   TrafficOptions options;
@@ -181,7 +183,7 @@ TEST(Traffic, PointToPointOfAcceleratorsHasTheMessageRateOfTheirNics) {
   EXPECT_DOUBLE_EQ(rate("node0/gpu0", "node1/gpu0"), rate("node0/nic0", "node1/nic0"));
 }
 
-// Each message has the link to itself in the analytic model: 8 MiB in 8 MiB / 49.68 GB/s + 2.8 us.
+// In the analytic model each message has the link to itself: 8 MiB take 8 MiB / 49.68 GB/s + 2.8 us.
 TEST(Traffic, PointToPointHasABandwidthWhereNothingIsShared) {
   Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   scenario.network.model = "analytic";
@@ -191,7 +193,7 @@ TEST(Traffic, PointToPointHasABandwidthWhereNothingIsShared) {
   EXPECT_NEAR(point_to_point(scenario, catalogue(), options).rows[0].bandwidth, (8 << 20) / seconds, 1e8);
 }
 
-// Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
+// Seven senders of 1 MiB to one port of 49.02 GB/s: 149.7 us, and the latency of one message.
 TEST(Traffic, IncastOnTheScenarioTakesAsLongInPacketsAsInTheFluid) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", R"({"congestion_control": "none"})");
   TrafficOptions options;
@@ -206,8 +208,8 @@ TEST(Traffic, IncastOnTheScenarioTakesAsLongInPacketsAsInTheFluid) {
   EXPECT_FALSE(fluid.queues.has_value());
 }
 
-// Three senders of 16 MiB under PFC and DCQCN: the last link would need 1,027 us, and senders that are cut
-// leave some of it unused. The fluid knows from the calibration, and says so.
+// Three senders of 16 MiB under PFC and DCQCN. The last link alone would need 1,027 us; senders that are
+// slowed leave part of it unused. The flow model takes the loss from the calibration, and says so.
 TEST(Traffic, IncastInTheFluidLosesWhatPacketsLose) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", "{}");
   TrafficOptions options;
@@ -226,8 +228,8 @@ TEST(Traffic, IncastInTheFluidLosesWhatPacketsLose) {
   EXPECT_TRUE(ideal.findings.empty());
 }
 
-// 400 Gbit/s in packets of 1 KiB: 1024 / 1106 of it with RoCE's headers (wire_test.cpp), with 52 B around
-// them 1024 / 1076; a NIC of HPN 7.0 has two ports of 200 Gbit/s, of which a queue pair uses one.
+// 400 Gbit/s in packets of 1 KiB: a share of 1024 / 1106 with RoCE's headers (wire_test.cpp), of 1024 / 1076
+// with 52 B around each. A NIC of HPN 7.0 has two ports of 200 Gbit/s, and one queue pair uses one of them.
 TEST(Traffic, GoodputOfAFlowIsTheSameInPacketsAsInTheFluid) {
   const auto goodput = [](const std::string& scenario_file, const std::vector<std::string>& changes) {
     const config::Library library({"configs"});
@@ -240,7 +242,7 @@ TEST(Traffic, GoodputOfAFlowIsTheSameInPacketsAsInTheFluid) {
       rates.push_back(point_to_point(scenario, catalogue(), options).rows.at(0).bandwidth / 1e9);
     }
     EXPECT_NEAR(rates[0], rates[1], 1e-3 * rates[0]);
-    EXPECT_NEAR(rates[0], rates[2], 0.015 * rates[0]);  // one after the other: 3.6 us of latency in 343
+    EXPECT_NEAR(rates[0], rates[2], 0.015 * rates[0]);  // one message at a time: 3.6 us of latency in 343
     return rates[0];
   };
   const char *roce = "configs/8xH100-roce.json", *hpn = "configs/alibaba-hpn7.json";
@@ -251,8 +253,8 @@ TEST(Traffic, GoodputOfAFlowIsTheSameInPacketsAsInTheFluid) {
   EXPECT_NEAR(goodput(hpn, {}), 49.02, 0.01);
 }
 
-// Flows that hash to one cable share it; where switches hash flowlets, here every packet, the cables share
-// all: a permutation over 32 nodes at 1:1, of which hashing leaves some three flows on the busiest cable.
+// A permutation over 32 nodes at 1:1. Hashing puts some three flows on the busiest cable, which they share.
+// Where switches hash flowlets (here every packet is one), all cables are shared evenly.
 TEST(Traffic, FlowletsPartWhatHashingBringsTogether) {
   const auto last = [](const std::string& path) {
     Scenario scenario =
@@ -271,8 +273,9 @@ TEST(Traffic, FlowletsPartWhatHashingBringsTogether) {
   EXPECT_GT(seconds(last(R"(, "path": "flowlet", "flowlet_gap": "1 s")")), 1.4 * flowlets);
 }
 
-// What perftest prints has less software in it than what a library sees: so across the deep-buffered chassis
-// of Meta's fabric, 2.6 us and two ToRs of 1 us, two CTSWs and an ATSW of 3.8 us, 50, 100 and 100 m to them.
+// perftest includes less software than a library, so it is never slower. Across the deep-buffered chassis of
+// Meta's fabric a library sees 2.6 us, two ToRs of 1 us, two CTSWs and an ATSW of 3.8 us each, and 50, 100
+// and 100 m of fibre.
 TEST(Traffic, PerftestIsNeverSlowerThanALibrary) {
   const config::Library library({"configs"});
   const Scenario scenario = read_scenario("configs/llama3-roce.json", {}, library);
@@ -284,7 +287,7 @@ TEST(Traffic, PerftestIsNeverSlowerThanALibrary) {
   EXPECT_NEAR(microseconds(row.library), 2.6 + 2 * 1 + 3 * 3.8 + 0.25 + 2 * 0.5, 0.01);
 }
 
-// Chips of a torus have no NICs: a message a latency at most.
+// Chips of a torus have no NICs: at most one message per latency.
 TEST(Traffic, ChipsWithoutANicSendAMessageALatency) {
   const config::Library library({"configs"});
   const Scenario scenario = read_scenario("configs/tpu-v4.json", {}, library);
@@ -296,8 +299,8 @@ TEST(Traffic, ChipsWithoutANicSendAMessageALatency) {
   EXPECT_NE(result.note.find("no NIC is on the way"), std::string::npos);
 }
 
-// Five switches in a circle, whose lanes hold one packet each: all of them full of packets for the switch
-// after the next stand still, and a time would be a lie.
+// Five switches in a ring whose lanes hold one packet each. When every lane holds a packet for the switch
+// after the next, nothing moves any more: there is no time to report.
 TEST(Traffic, ThatNeverEndsIsRefusedAndHasNoTime) {
   std::string devices, links;
   for (int i = 0; i < 5; ++i) {
@@ -337,9 +340,9 @@ TEST(Traffic, ThatNeverEndsIsRefusedAndHasNoTime) {
   });
 }
 
-// Leaves of 32 ports and 32 cables up: on one cable each, by hash, some of 32 flows and more meet with all
-// but certainty (32! / 32^32 = 2e-13), and two take twice as long as one. Packets that go each their own way
-// meet nobody for long. Flowlets without a gap between them are flows.
+// Leaves of 32 ports and 32 cables up. If each of 32 flows takes one cable by hash, some meet almost
+// certainly (all apart: 32! / 32^32 = 2e-13), and two on a cable take twice as long. Packets that choose
+// their own way hardly meet. Flowlets without gaps are whole flows.
 TEST(Traffic, FlowsMeetOnCablesOfAnAdaptiveFabricWhenTheyKeepToOne) {
   const auto last_us = [](const std::string& packet) {
     Scenario scenario = scenario_of("8", R"("roce-400g")", packet);
@@ -350,7 +353,7 @@ TEST(Traffic, FlowsMeetOnCablesOfAnAdaptiveFabricWhenTheyKeepToOne) {
     options.sizes = {1_MiB};
     return microseconds(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).last);
   };
-  const double alone = 1048576 / 49.02e3 + 3.6;  // and 2 us of two more switches where the leaf is another
+  const double alone = 1048576 / 49.02e3 + 3.6;  // and 2 us for two more switches under another leaf
   EXPECT_LT(last_us("{}"), 1.5 * alone);
   for (const char* path : {"flow-hash", "flowlet"})
     EXPECT_GT(last_us(fmt::format(R"({{"path": "{}", "flowlet_gap": "1 s"}})", path)), 1.8 * alone) << path;
