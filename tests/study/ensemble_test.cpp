@@ -47,7 +47,7 @@ std::vector<report::Candidate> run(const std::vector<Scenario>& scenarios, int j
   return run_ensembles(scenarios, catalogue(), options, progress);
 }
 
-// Accelerators on whose rate sources disagree.
+// MI300X: an accelerator on whose rate sources disagree.
 const std::string kMi300x = R"("mi300x-8")";
 
 std::vector<report::Candidate> run(int jobs) {
@@ -62,8 +62,8 @@ Ranges ranges(const Scenario& each) {
   return ranges_of(each, prepared(each).topology, catalogue());
 }
 
-// The catalogue's rates of an MI300X's best bf16 product are 668.4, 765 and 781.9 TFLOP/s, 17 % of the time
-// apart, so steps spread by percents; both candidates compute on it, so their ratio does not: it spreads by
+// The catalogue's rates of an MI300X's best bf16 product are 668.4, 765 and 781.9 TFLOP/s, 17 % apart in
+// time, so steps spread by percents. Both candidates compute on it, so the ratio of their steps spreads by
 // less than a fifth of that.
 TEST(Ensemble, DrawsWhatSourcesDisagreeAboutTheSameForAllCandidates) {
   const auto candidates = run(0);
@@ -83,8 +83,8 @@ TEST(Ensemble, DrawsWhatSourcesDisagreeAboutTheSameForAllCandidates) {
   EXPECT_GT(width(ratios), 0);  // switches and NICs are not the same
 }
 
-// The draws themselves: the same sample of both candidates has every kernel at the same share of its usual
-// time, and every hop through the switch both have by the same time off the usual.
+// The same sample of both candidates draws the same: every kernel takes the same time, and every hop through
+// the switch that both have is off its usual time by the same amount.
 TEST(Ensemble, TheSameSampleOfAllCandidatesHasTheSameDraws) {
   const std::string switch_model = R"(, "switch": "qm9700")";
   const Scenario flat = two_nodes(kInfiniBand + switch_model, kMi300x);
@@ -117,12 +117,12 @@ TEST(Ensemble, TheSameSampleOfAllCandidatesHasTheSameDraws) {
     EXPECT_EQ(hop[0], hop[1]) << sample;
     kernels.insert(kernel[0]), hops.insert(hop[0]);
   }
-  EXPECT_GT(kernels.size(), 5U);  // half of them at the usual, which is the slowest that anyone measured
+  EXPECT_GT(kernels.size(), 5U);  // half of them the usual, which is the slowest that was measured
   EXPECT_GT(hops.size(), 10U);
 }
 
-// MI300X, bf16: 668.4 TFLOP/s to 781.9 were measured of the best product; the model's large one runs below
-// the former.
+// MI300X, bf16: best products of 668.4 to 781.9 TFLOP/s were measured. The model's large product runs slower
+// than the lowest of them, so kernels may only be faster than usual.
 TEST(Ensemble, KernelsAreAsUncertainAsTheSourcesOfTheirPrecision) {
   const auto bf16 = ranges(two_nodes(kInfiniBand, kMi300x)).kernels;
   EXPECT_EQ(bf16.id, "mi300x");
@@ -130,7 +130,8 @@ TEST(Ensemble, KernelsAreAsUncertainAsTheSourcesOfTheirPrecision) {
   EXPECT_EQ(bf16.factor.high, 1);
 }
 
-// An H100's best product (794.5 TFLOP/s) and its sustained one (730) are two quantities, not two opinions.
+// An H100's best product (794.5 TFLOP/s) and its sustained rate (730) are two quantities, not two values of
+// one.
 TEST(Ensemble, KernelsThatOneSourceMeasuredAreNotDrawn) {
   const auto certain = [](const Scenario& each) {
     const report::Interval factor = ranges(each).kernels.factor;
@@ -141,9 +142,9 @@ TEST(Ensemble, KernelsThatOneSourceMeasuredAreNotDrawn) {
   EXPECT_TRUE(certain(two_nodes(kInfiniBand, kMi300x, R"("compute": {"gemm_efficiency": 0.6})")));
 }
 
-// 2.35 us of InfiniBand's NICs and hosts may be 1.27, 2.6 of RoCE's 1.8: two pairs of measurements by four
-// people. A switch tells nothing about the other's NIC, so the same sample has them at different places of
-// their ranges; two fabrics of one link have them at the same.
+// NICs and hosts: 2.35 us for InfiniBand but perhaps 1.27, 2.6 us for RoCE but perhaps 1.8, from two pairs of
+// measurements by four people. Different links are drawn separately, so a sample has them at different places
+// of their ranges; two fabrics of one link are drawn alike.
 TEST(Ensemble, NicsAreDrawnByLink) {
   const auto place = [](const std::string& fabric, double width, std::size_t sample) {
     const Scenario each = two_nodes(fabric);
@@ -191,7 +192,7 @@ std::string words(const Scenario& each, const scenario::Simulated& usual) {
   return all;
 }
 
-// Flows meet without any hash too: at a NIC, or on a static way up.
+// Flows also meet without any hash: at a NIC, or on a static way up.
 TEST(Ensemble, SaysThatItDrawsWhatMeetingCostsWhereverFlowsMet) {
   scenario::Simulated usual;
   const std::string phrase = "the calibrated loss where flows meet";

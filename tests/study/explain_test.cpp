@@ -34,7 +34,8 @@ TEST(Explain, NamesTheLinksWithWhoseSpeedsNcclPlansAsCriticalPathsDo) {
   EXPECT_THAT(planned("computation"), IsEmpty());
 }
 
-// A twentieth of the path is worth a word; links of another name are not those that it waits for.
+// The remark needs a link that is a twentieth of the critical path, under the name it has there, and that
+// gains nothing when faster.
 TEST(Explain, SaysWhyAFasterLinkThatTheStepWaitsForBuysNothing) {
   const auto text = [](const std::string& what, double share, double gain, const char* library = "NCCL") {
     report::Result result;
@@ -62,7 +63,7 @@ report::Result with_path(const std::string& what) {
   return result;
 }
 
-// 45 characters and the 20 of the figures are less than 80 columns; of 100 there is room for 60.
+// 45 characters and 20 for the figures fit in 80 columns. Of a name of 100 characters there is room for 60.
 TEST(Explain, CutsNoNameThatTheWindowHasRoomFor) {
   const std::string longest = "latency of messages and of collectives' steps";
   EXPECT_THAT(explain_text(with_path(longest), {}, 80), HasSubstr("  " + longest + "   1.00 us  50.0 %\n"));

@@ -22,7 +22,7 @@ constexpr const char* kTwoBoxes = R"({
                "plan": {"tp": 2, "pp": 4, "micro_batch": 1, "global_batch": 8}},
   "run": {"steps": 1, "warmup": 0, "seed": 1}})";
 
-// A space that is searched in a moment.
+// A space small enough to be searched at once.
 PlanOptions quick() {
   PlanOptions options;
   options.space.keep = {"recompute", "micro_batch"};
@@ -59,7 +59,8 @@ std::vector<Duration> first_steps(const PlanReport& report) {
   return steps;
 }
 
-// 2 x 4 stages leave two replicas: four ranks of experts times two ranks within one do not divide 2 x 1 x 2.
+// tp 2 x pp 4 on 16 accelerators leave dp 2. A stage has 2 x 1 x 2 ranks, which ep 4 x etp 2 = 8 does not
+// divide.
 TEST_F(Plans, WhatIsKeptAndRulesOutEveryPlanIsRefusedAsARunRefusesIt) {
   const scenario::Scenario scenario = two_boxes(
       {"workload.model=mixtral-8x7b", "workload.plan.ep=4", "workload.plan.etp=2", "workload.plan.dp=2"});
@@ -69,8 +70,8 @@ TEST_F(Plans, WhatIsKeptAndRulesOutEveryPlanIsRefusedAsARunRefusesIt) {
               HasSubstr("ep 4 x etp 2 = 8 does not divide the tp x cp x dp = 4 ranks of a stage"));
 }
 
-// A plan of one stage is one plan, whatever schedules the others may choose from; shard groups are of the
-// real number of replicas.
+// With one stage all schedules are the same plan. Shard groups are checked against the real number of
+// replicas.
 TEST_F(Plans, OfOneStageAndOfShardGroupsAreAmongTheSearched) {
   PlanOptions options = quick();
   options.space.keep = {"recompute", "micro_batch", "tp", "cp"};
@@ -83,12 +84,13 @@ TEST_F(Plans, OfOneStageAndOfShardGroupsAreAmongTheSearched) {
 
   options.space.keep.push_back("pp");
   options.space.schedules = {Schedule::one_f_one_b};
-  // tp 2, pp 4: two replicas, and each of them a shard group of its own.
+  // tp 2, pp 4: two replicas, one shard group of 2.
   EXPECT_EQ(search(two_boxes({"workload.plan.zero=1", "workload.plan.zero_group=2"}), options).impossible,
             0u);
 }
 
-// The search against all of its space: no bound is above the step it bounds, and what it finds is the best.
+// The search against the whole space: no bound exceeds the step it bounds, and the search finds the best
+// plans.
 TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne) {
   const std::vector<std::vector<std::string>> cases = {
       {},
@@ -136,7 +138,7 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
   }
 }
 
-// At 8 k tokens passes are most of a step, as in the jobs one plans for; at 2 k the reduction of gradients
+// At 8 k tokens passes are most of a step, as in jobs that need planning. At 2 k the reduction of gradients
 // and the optimiser, which the bound leaves out, are a third.
 TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
   PlanOptions options = quick();
@@ -145,9 +147,9 @@ TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
   EXPECT_GT(report.cut, 3 * report.simulated);
 }
 
-// One accelerator, one micro-batch of one kernel run: the bound is the computation of the pass, the step has
-// the optimiser and a few milliseconds of the host besides. The optimiser: 4 layers of 12 h^2 and two
-// embeddings of 32,000 h, h = 2048, are 332 M parameters, 46 bytes each, at 0.8 of 3.35 TB/s: 5.7 ms.
+// One accelerator and one micro-batch: the bound is the computation of its pass; the step adds the optimiser
+// and a few milliseconds of the host. Optimiser: 4 layers of 12 h^2 and two embeddings of 32,000 h, h = 2048,
+// are 332 M parameters; 46 bytes each at 0.8 x 3.35 TB/s take 5.7 ms.
 TEST_F(Plans, OnOneAcceleratorTheBoundIsWithinTheOptimisersShare) {
   const scenario::Scenario one = two_boxes(
       {"topology={\"node\": \"h100x1\", \"nodes\": 1}", "workload.plan.tp=1", "workload.plan.pp=1"});
@@ -189,8 +191,8 @@ TEST_F(Plans, WhatIsKeptStays) {
   }
 }
 
-// Eight experts on eight ranks of tp 8: possible once etp is 1, each rank having whole ones; divided like the
-// rest (etp = tp) they would need 64 ranks.
+// Eight experts with tp 8 and ep 8 on 16 ranks: possible with etp 1, whole experts on each rank. Divided like
+// the rest (etp = tp) they would need 64 ranks.
 TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
   const std::vector<std::string> experts = {
       "workload.model.experts={\"count\": 8, \"top_k\": 2, \"ffn\": 2048}", "workload.plan.tp=8",
@@ -203,8 +205,8 @@ TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
   EXPECT_THROW((void)search(two_boxes(experts), options), ConfigError);
 }
 
-// 2^14 each: their product is 0 in 32 bits, by which nothing can be divided. No plan is left, and the own one
-// says why.
+// 2^14 each: their product wraps to 0 in 32 bits, by which nothing can be divided. No plan is left, and the
+// reason is that of the scenario's own plan.
 TEST_F(Plans, SizesWhoseProductIsBeyondAnyCountDivideNothing) {
   PlanOptions options;
   options.space.keep = {"tp", "pp", "cp"};
@@ -216,7 +218,7 @@ TEST_F(Plans, SizesWhoseProductIsBeyondAnyCountDivideNothing) {
               HasSubstr("tp = 16384 does not divide the model's 16 attention heads"));
 }
 
-// Two stages of two layers, of which the scenario's own plan recomputes one.
+// Two stages of two layers; the scenario's own plan recomputes one layer.
 TEST_F(Plans, ANumberOfLayersRecomputedIsTheOwnPlansAlone) {
   const scenario::Scenario one_layer =
       two_boxes({"workload.plan.recompute=1", "workload.plan.pp=2", "workload.plan.micro_batch=1"});
@@ -230,13 +232,13 @@ TEST_F(Plans, ANumberOfLayersRecomputedIsTheOwnPlansAlone) {
   EXPECT_EQ(recompute_words(report.own->choice), "1 layer");
   for (const PlanRow& row : report.rows) {
     if (row.choice.recompute != workloads::RecomputeKind::full) continue;
-    EXPECT_GT(row.result.account.busy, report.own->result.account.busy);  // two layers again, not one
+    EXPECT_GT(row.result.account.busy, report.own->result.account.busy);  // two layers recomputed, not one
   }
   options.space.keep.emplace_back("recompute");
   EXPECT_EQ(recompute_words(search(one_layer, options).rows.at(0).choice), "1 layer");
 }
 
-// PyTorch's frameworks recompute nothing unless told.
+// PyTorch's frameworks recompute nothing by default; a list of modules makes it selective.
 TEST_F(Plans, ModulesToRecomputeMakeTheOwnPlanSelectiveAndHinderNoOther) {
   const scenario::Scenario modules =
       two_boxes({"workload.framework=ddp", "workload.plan.tp=1", "workload.plan.pp=1",
@@ -258,7 +260,7 @@ TEST_F(Plans, MoreAcceleratorsThanATopologyHasNodesForAreRefused) {
   EXPECT_EQ(problem.help, "at most --gpus 8000000");
 }
 
-// 4 ms slower in all: 519 ms more of one thing, of which 515 are won back elsewhere.
+// 4 ms slower in all: 519 ms more exposed communication, 515 ms less computing.
 TEST(PlanText, AGainThatCancelsALossIsNamed) {
   PlanRow best, row;
   best.result.step = 10'000_ms;
@@ -269,7 +271,7 @@ TEST(PlanText, AGainThatCancelsALossIsNamed) {
   EXPECT_EQ(why_slower(row, best), "+519 ms exposed tensor parallel, -515 ms computing");
 }
 
-// The file that was read describes two boxes; what is written is of four.
+// The file describes two boxes; the written scenario has four.
 TEST_F(Plans, WhatIsWrittenDescribesTheClusterItIsFor) {
   scenario::Scenario scenario = two_boxes();
   scenario.description = "Two boxes.";
@@ -306,8 +308,7 @@ TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCountsTheNearestPlanAndWhatWouldHo
   EXPECT_EQ(search(grown, one).rows.size(), 1U);
 }
 
-// 4096 accelerators and a batch of 8: what failed is not proposed again, and what is proposed does not fail
-// so.
+// 4096 accelerators for a batch of 8. The same count must not be proposed, and the one proposed must divide.
 TEST_F(Plans, WhereNothingDividesTheSameCountIsNoRemedy) {
   scenario::Scenario scenario = two_boxes();
   use_accelerators(scenario, catalogue_, 4096);
@@ -319,8 +320,8 @@ TEST_F(Plans, WhereNothingDividesTheSameCountIsNoRemedy) {
               testing::Not(HasSubstr("do not divide")));
 }
 
-// Twelve ranks and eight sequences: dp is a multiple of 3 unless tp x pp is, and then heads and layers are
-// not.
+// Twelve ranks and eight sequences: dp has a factor 3, unless tp x pp has it, and then heads or layers do not
+// divide.
 TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
   EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=12"}), quick()); }).help,
               HasSubstr("a global batch of 12, or --gpus 8, may do"));

@@ -35,14 +35,15 @@ TEST(SweepChoice, RanksByTheFiguresOwnDirectionAndLeavesOutWhatHasNone) {
 }
 
 TEST(SweepChoice, TheParetoSetHoldsWhatNothingBeats) {
-  // (step, memory): (1, 3) and (3, 1) are ends, (2, 2) between, (3, 3) is beaten, (2, 2) again is equal.
+  // (step, memory): (1, 3) and (3, 1) are the ends, (2, 2) lies between, (3, 3) is beaten, the second (2, 2)
+  // is equal.
   const std::vector<SweepRow> rows{row(1, 3), row(3, 1), row(2, 2), row(3, 3), row(2, 2)};
   EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(0, 1, 2, 4));
   EXPECT_THAT(pareto(rows, std::vector{kStep}), ElementsAre(0));
   EXPECT_THAT(pareto({}, std::vector{kStep}), IsEmpty());
 }
 
-// Of 100 bytes 80 are room enough, 95 are nearly all: only then is less memory a merit.
+// 80 of 100 bytes leave room, 95 are nearly all: only then is less memory an advantage.
 TEST(SweepChoice, MemoryIsNoMeritWhereEveryPointHasRoom) {
   std::vector<SweepRow> rows{row(1, 80), row(2, 40)};
   for (SweepRow& each : rows) each.figures[sweep_figure("memory_capacity_bytes")] = 100;

@@ -69,7 +69,7 @@ TEST_F(Sweeps, ARowSaysWhatARunOfItsPointSays) {
 }
 
 TEST_F(Sweeps, WhatCannotRunIsARowWithItsSentence) {
-  const SweepSpace space = vary("workload.plan.pp=1,2");  // tp 8 x pp 2 x dp 2 = 32 of 16
+  const SweepSpace space = vary("workload.plan.pp=1,2");  // tp 8 x pp 2 x dp 2 = 32 accelerators, 16 exist
   SweepStore store("", space, "");
   run_sweep(space, base_, store, 2, progress_);
   const auto rows = store.rows();
@@ -119,7 +119,7 @@ TEST_F(Sweeps, RowsOfAnotherScenarioAreNotTakenForThese) {
   EXPECT_EQ(store.rows().size(), 1u);
 }
 
-// A Chakra trace is named by what its files begin with, which is no file itself.
+// The path of a Chakra trace is the prefix of its files, not a file.
 TEST_F(Sweeps, ATraceWhoseFilesChangedIsRunAgain) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "sweep_traces";
   std::filesystem::create_directories(folder);
@@ -138,14 +138,14 @@ TEST_F(Sweeps, ATraceWhoseFilesChangedIsRunAgain) {
   write("two");
   EXPECT_NE(key(), first);
   write("one");
-  std::ofstream(folder / "job.json") << "{}";  // process groups, taken when they lie beside
+  std::ofstream(folder / "job.json") << "{}";  // process groups, read if they lie beside the trace
   EXPECT_NE(key(), first);
   std::filesystem::remove_all(folder);
 }
 
 TEST_F(Sweeps, PointsThatAreTheSameScenarioRunOnce) {
-  // dp left out is dp = 2 of 16 accelerators at tp 8: the same job, but not the same scenario; the same value
-  // twice is.
+  // The same value twice is the same scenario. (dp left out and dp = 2, with tp 8 on 16 accelerators, are the
+  // same job but not the same scenario.)
   const SweepSpace space = vary("run.seed=5,5,5");
   SweepStore store("", space, "");
   run_sweep(space, base_, store, 1, progress_);
@@ -164,7 +164,7 @@ TEST_F(Sweeps, AStoppedSweepKeepsWholeRowsOnly) {
 TEST_F(Sweeps, PathsAndValuesThatNoScenarioHasAreRefusedAtOnce) {
   for (const char* bad : {"workload.plan.tpp=1", "workload.plan.tp=many", "topology.nods=1"})
     EXPECT_THROW(check_values(vary(bad), base_), ConfigError) << bad;
-  EXPECT_NO_THROW(check_values(vary("workload.plan.tp=3,5"), base_));  // a matter of the plan: a row
+  EXPECT_NO_THROW(check_values(vary("workload.plan.tp=3,5"), base_));  // the plan is wrong, not the value
 }
 
 TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
@@ -181,7 +181,7 @@ TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   const SweepSpace space = vary("run.seed=1");
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, ""), ConfigError);
   EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, ""), ConfigError);
-  // Somebody's database, down to its journal, stays as it is.
+  // A foreign database must stay as it is, including its journal.
   const auto file =
       std::filesystem::temp_directory_path() / ("topsim-foreign-" + std::to_string(::getpid()) + ".sqlite");
   std::filesystem::remove(file);
