@@ -139,7 +139,7 @@ const config::Object<SwitchChoice>& table(config::Type<SwitchChoice>) {
       config::Object<SwitchChoice>("switch", "A catalogue switch, with figures overridden in place")
           .field("use", &SwitchChoice::use, "catalogue name", config::example("\"qm9700\""))
           .field("ports", &SwitchChoice::ports, "ports at the speed of the fabric's link",
-                 config::at_least(2))
+                 config::between(2, 65'536))
           .field(
               "latency", &SwitchChoice::latency,
               "port to port; with it a hop costs this + FEC + 5 ns/m instead of the link's measured figure",

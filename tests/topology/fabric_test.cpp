@@ -162,6 +162,30 @@ TEST(Fabric, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
 }
 
 // A leaf has 32 cables up to four spines, eight to each: one link of eight cables, or eight links of one.
+TEST(Fabric, NoMoreSwitchesAreMergedThanTheirCablesCanBeCounted) {
+  // 512 ports: 256 nodes of eight NICs under eight leaves of 256 cables up each, 32 such groups in a pod.
+  // Each of its 256 spines has one cable to each of 256 leaves, and 256 up: 65,536 from a pod to the cores.
+  TopologySpec spec = cluster("hgx-h100", 16384, "rail");
+  spec.fabric.link.use = "ib-ndr";
+  spec.fabric.switch_model = {"qm9700", 512, {}};
+  spec.fabric.tiers = 3;
+  spec.fabric.nodes_per_pod = 8192;
+  spec.fabric.routing = Routing::adaptive;
+  const Topology t = build(spec, catalogue());
+  int up = 0;
+  for (const Link& link : t.links()) {
+    ASSERT_GT(link.count, 0);
+    if (t.device(link.from).tier == 2 && t.device(link.to).tier == 3) up += link.count;
+  }
+  EXPECT_EQ(up, 2 * 65536);
+}
+
+TEST(Fabric, NoSwitchHasTheUplinksOfATinyRatio) {
+  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  spec.fabric.oversubscription = {1e-12};
+  EXPECT_THROW((void)build(spec, catalogue()), ConfigError);
+}
+
 TEST(Fabric, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
   const TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
   BuildOptions apart;

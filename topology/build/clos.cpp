@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/error.hpp"
 #include "topology/build/attach.hpp"
@@ -38,8 +39,8 @@ class Clos {
   void pair() {
     const double wanted = a_.nodes_per_group * a_.ports_per_node / ratio_of(in_.spec, 0);
     const int down = a_.nodes_per_group * a_.ports_per_node;
-    const int cables = std::min(static_cast<int>(wanted / in_.uplink_speed() + 0.999),
-                                free_uplinks(in_.leaf().radix, in_.leaf().uplink_radix, down));
+    const int most = free_uplinks(in_.leaf().radix, in_.leaf().uplink_radix, down);
+    const int cables = static_cast<int>(std::min<double>(wanted / in_.uplink_speed() + 0.999, most));
     if (cables > 0) join_switches(in_, builder_, leaves_[0], leaves_[1], cables, 1);
   }
 
@@ -65,7 +66,10 @@ class Clos {
     demand.leaf_ratio = ratio_of(in_.spec, 0);
     demand.spine_ratio = ratio_of(in_.spec, 1);
     const ClosPlan plan = plan_clos(demand);
-    const bool merge = in_.even_split() && plan.spines > in_.merge_switches_above;
+    constexpr int kMostTogether = std::numeric_limits<decltype(Link::count)>::max();
+    const int together = plan.spines * std::max({plan.leaf_cables, plan.cores, plan.spine_uplinks()});
+    const bool merge =
+        in_.even_split() && plan.spines > in_.merge_switches_above && together <= kMostTogether;
     // Leaves of the plane, in the order in which they fill pods.
     std::vector<std::vector<DeviceId>> pods;  // spines of each
     const int per_pod = plan.tiers == 2 ? a_.groups : plan.leaves_per_pod;

@@ -34,7 +34,8 @@ std::optional<Spread> spread(int uplinks, int most_uplinks, int below, int ports
 }
 
 int ceil_ratio(int ports, double ratio) {
-  return std::max(1, static_cast<int>(std::ceil(ports / ratio - 1e-9)));
+  constexpr double kMost = 1e9;  // more than any switch has
+  return static_cast<int>(std::clamp(std::ceil(ports / ratio - 1e-9), 1.0, kMost));
 }
 
 std::optional<ClosPlan> two_tiers(const ClosDemand& d) {

@@ -45,8 +45,11 @@ Chosen choose_switch(const SwitchChoice& choice, const char* path, const Chosen&
 }
 
 int radix_of(const Chosen& chosen, const LinkFigures& cable, const LinkFigures& link, const char* path) {
-  const int radix = chosen.ports ? static_cast<int>(*chosen.ports * (link.line_rate / cable.line_rate) + 1e-9)
-                                 : chosen.entry->radix(cable.line_rate);
+  constexpr double kMost = 65'536;  // cables of a slower kind into one switch
+  const int radix =
+      chosen.ports
+          ? static_cast<int>(std::min(*chosen.ports * (link.line_rate / cable.line_rate) + 1e-9, kMost))
+          : chosen.entry->radix(cable.line_rate);
   if (radix < 2)
     refuse(path, fmt::format("{} has no ports for {}", chosen.entry->id, cable.type.label),
            fmt::format("its ports run at {:.0f} Gbit/s", chosen.entry->port_rate.value() * 8e-9));
