@@ -127,6 +127,7 @@ TEST(Export, NcclXmlOfAmdsHasItsInfinityFabric) {
 
 TEST(Export, NcclXmlOfWhatNcclDoesNotKnowIsASentence) {
   EXPECT_THROW((void)to_nccl_xml(build(cluster("gaudi2-8", 1), catalogue()), 0), ConfigError);
+  EXPECT_THROW((void)to_nccl_xml(build(cluster("hgx-h100", 2, "rail"), catalogue()), 2), ConfigError);
 }
 
 TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {

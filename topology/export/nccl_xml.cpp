@@ -201,6 +201,9 @@ class Writer {
 }  // namespace
 
 std::string to_nccl_xml(const Topology& topology, std::uint32_t node) {
+  if (node >= topology.nodes())
+    throw ConfigError(fmt::format("there is no node {} among {}", node, topology.nodes()),
+                      "nodes count from 0");
   return Writer(topology, node).write();
 }
 
