@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/export/export.hpp"
 
 namespace topsim::topology::test::import_test {
@@ -84,6 +86,37 @@ Ca	1 "H-00000000000000aa"		# "Mellanox Technologies Aggregation Node"
   const auto findings = read_ibnetdiscover(text, {}).findings;
   EXPECT_THAT(findings, Contains("1 hosts with 1 adapters, 2 switches, 2 cables"));
   EXPECT_THAT(findings, Contains(HasSubstr("without a record of their own: 1")));
+}
+
+TEST(Import, LinksOfHwlocCarryWhatTheCataloguesDo) {
+  // Two V100 behind a switch of Gen3 x16, joined by two NVLinks: 2 x 25 GB/s, of which 20 each are payload.
+  constexpr const char* kBox = R"(<topology version="2.0"><object type="Machine"><object type="Package">
+    <info name="CPUVendor" value="GenuineIntel"/><info name="CPUFamilyNumber" value="6"/>
+    <info name="CPUModelNumber" value="85"/>
+    <object type="Bridge" bridge_type="0-1"><object type="Bridge" bridge_type="1-1" pci_link_speed="15.753846">
+    <object type="PCIDev" gp_index="1" pci_type="0302 [10de:1db8]" pci_link_speed="15.753846"/>
+    <object type="PCIDev" gp_index="2" pci_type="0302 [10de:1db8]" pci_link_speed="7.876923"/>
+    </object></object></object></object>
+    <distances2 name="NVLinkBandwidth"><indexes>PCIDev:1 PCIDev:2</indexes>
+    <u64values>1000000 50000 50000 1000000</u64values></distances2></topology>)";
+  ImportOptions options;
+  options.accelerator = "v100-sxm2-32gb";
+  options.figures = &catalogue().accelerator(options.accelerator);
+  const Topology t = build(read_hwloc_xml(kBox, options).spec, catalogue());
+  const auto link = [&](const char* from, const char* to) {
+    return t.link(*t.find_link(device(t, from), device(t, to)));
+  };
+  const Link nvlink = link("node0/gpu0", "node0/gpu1");
+  EXPECT_EQ(nvlink.count, 2);
+  EXPECT_DOUBLE_EQ(nvlink.capacity.value(), 40e9);
+  for (const auto& [from, to, like] : {std::tuple("node0/gpu0", "node0/pcie0", "pcie3-x16"),
+                                       {"node0/gpu1", "node0/pcie0", "pcie3-x8"},
+                                       {"node0/pcie0", "node0/cpu0", "pcie3-x16"}}) {
+    const LinkEntry& entry = catalogue().link(like);
+    EXPECT_DOUBLE_EQ(link(from, to).capacity.value(), payload_capacity(entry).value()) << from;
+    const bool host = std::string_view(to) == "node0/cpu0";
+    EXPECT_EQ(link(from, to).latency, host ? entry.host_latency : entry.latency) << from;
+  }
 }
 
 TEST(Import, AnAdapterWithoutCablesIsASentence) {

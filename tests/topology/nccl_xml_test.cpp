@@ -5,6 +5,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::topology::nccl_xml_test {
@@ -54,6 +55,22 @@ TEST(NcclXml, SpeedsAndPlacesAreTheFilesOwn) {
     if (link.from == nic && link.kind == LinkKind::infiniband) fastest = link.line_rate.value();
   EXPECT_DOUBLE_EQ(fastest, 50e9);
   EXPECT_THAT(import.findings, ::testing::ElementsAre(HasSubstr("the file ends at the NICs")));
+}
+
+TEST(NcclXml, SlotsCarryWhatTheCataloguesOfTheirGenerationDo) {
+  const std::string gen4 = R"(link_speed="16.0 GT/s PCIe" link_width="16")";
+  NcclXmlOptions options;
+  options.catalogue = &test::catalogue();
+  const auto import = read_nccl_xml(box(gen4, gen4), options);
+  const LinkEntry& entry = test::catalogue().link("pcie4-x16");
+  for (const Link& link : import.topology.links()) {
+    const bool nic = import.topology.device(link.from).kind == DeviceKind::nic ||
+                     import.topology.device(link.to).kind == DeviceKind::nic;
+    if (link.kind != LinkKind::pcie || nic) continue;
+    EXPECT_NEAR(link.capacity.value(), payload_capacity(entry).value(), 1e6);
+    const bool host = import.topology.device(link.to).kind == DeviceKind::cpu;
+    EXPECT_EQ(link.latency, host ? entry.host_latency : entry.latency);
+  }
 }
 
 TEST(NcclXml, ABridgeSlowerThanWhatIsBehindItIsNotBelieved) {

@@ -138,13 +138,14 @@ class Explicit {
   }
 
   [[nodiscard]] Duration latency_of(const LinkSpec& l, const std::optional<LinkFigures>& known,
-                                    bool into_switch) const {
+                                    DeviceKind end) const {
     if (l.link.latency) return *l.link.latency;
     const double metres = l.length.value_or(Metres{}).value();
     const Duration fibre(
         static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
     if (!known) return fibre;
-    if (!into_switch) return known->latency + fibre;
+    if (end == DeviceKind::cpu) return known->host_latency + fibre;
+    if (end != DeviceKind::fabric_switch) return known->latency + fibre;
     return known->hop && !l.length ? *known->hop : known->fec + fibre;
   }
 
@@ -156,7 +157,7 @@ class Explicit {
   }
 
   // The figures of all cables of the link together.
-  std::optional<Link> figures(const LinkSpec& l, const std::string& path, bool into_switch) {
+  std::optional<Link> figures(const LinkSpec& l, const std::string& path, DeviceKind end) {
     std::optional<LinkFigures> known;
     try {
       known = known_figures(l, path);
@@ -172,9 +173,9 @@ class Explicit {
     // A bandwidth given by the user keeps the encoding and headers of the catalogue's link.
     const double share = known ? known->capacity / known->line_rate : 1.0;
     out.capacity = l.link.capacity.value_or(out.line_rate * share);
-    out.latency = latency_of(l, known, into_switch);
+    out.latency = latency_of(l, known, end);
     out.type = type_of(l, known, out.kind);
-    if (known && into_switch && !routing_) routing_ = known->routing;
+    if (known && end == DeviceKind::fabric_switch && !routing_) routing_ = known->routing;
     if (out.kind == LinkKind::infiniband) builder_.facts().fabric_is_infiniband = true;
     if (known && !l.link.latency && !spec_.fabric.nic_latency)
       builder_.facts().nic_latency = std::max(builder_.facts().nic_latency, known->nic_base);
@@ -191,7 +192,7 @@ class Explicit {
     linked_.resize(kinds_.size());
     linked_[*from] = linked_[*to] = true;
     const auto add = [&](std::size_t a, std::size_t b) {
-      auto link = figures(l, path, kinds_[b] == DeviceKind::fabric_switch);
+      auto link = figures(l, path, kinds_[b]);
       if (!link) return false;
       if (kinds_[a] != DeviceKind::fabric_switch && kinds_[b] != DeviceKind::fabric_switch) {
         const auto [first, fresh] = joined_.emplace(std::tuple(a, b, link->kind), i);

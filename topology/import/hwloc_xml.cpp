@@ -12,6 +12,7 @@
 #include "topology/import/box.hpp"
 #include "topology/import/import.hpp"
 #include "topology/import/nccl_xml_element.hpp"
+#include "topology/import/pcie.hpp"
 #include "topology/import/xml.hpp"
 
 namespace topsim::topology {
@@ -74,25 +75,30 @@ class HwlocImporter {
     return result_.spec.devices.emplace_back(device_of_box(name, kind, model)).name;
   }
 
-  void cable(const std::string& from, const std::string& to, const char* kind, double gigabytes,
-             const std::string& use = {}, int count = 1) {
+  // A link of the catalogue; its payload and latency, and where `gigabytes` says one, another line rate of
+  // all.
+  void cable(const std::string& from, const std::string& to, const std::string& use, int count = 1,
+             double gigabytes = 0) {
     LinkSpec l;
     l.from = from;
     l.to = to;
-    l.kind = use.empty() ? kind : "";
     l.link.use = use;
-    if (use.empty()) l.link.bandwidth = BytesPerSecond(gigabytes * 1e9);
+    if (gigabytes > 0) l.link.bandwidth = BytesPerSecond(gigabytes * 1e9);
     l.count = count;
-    l.source = use.empty() ? "hwloc" : "";
     result_.spec.links.push_back(l);
   }
 
   // Connects a device to its parent, at the device's own speed.
   void slot(const Element& object, const std::string& device, const std::string& parent) {
     const double speed = nccl::number(object, "pci_link_speed", 0);
-    const bool known = speed > 0 && speed < kMostGigabytes;
-    guessed_ += known ? 0 : 1;
-    cable(device, parent, "pcie", speed, known ? "" : "pcie4-x16");
+    if (!(speed > 0 && speed < kMostGigabytes)) {
+      ++guessed_;
+      return cable(device, parent, "pcie4-x16");
+    }
+    const PcieSlot nearest = nearest_slot(speed);
+    constexpr double kSame = 0.01;  // files round
+    const bool same = std::abs(speed / nearest.coded() - 1) < kSame;
+    cable(device, parent, nearest.catalogue_id(), 1, same ? 0 : speed / nearest.coding());
   }
 
   void object(const Element& o, const std::string& hub) {
@@ -158,7 +164,7 @@ class HwlocImporter {
     leaf.name = fmt::format("rail{}", nics_ - 1);
     leaf.kind = "switch";
     result_.spec.devices.push_back(leaf);
-    cable(name, leaf.name, "", 0, options_.nic_link);
+    cable(name, leaf.name, options_.nic_link);
   }
 
   void tell_model(const Element& os_device) {
@@ -208,9 +214,23 @@ class HwlocImporter {
     for (const auto& [ends_of, speed] : pairs) nvlink(ends_of.first, ends_of.second, speed);
   }
 
+  // By the accelerator, else by the rate: 20 GB/s are the first, multiples of 25 any of the next three.
+  [[nodiscard]] std::string nvlink_of(double megabytes) const {
+    const Accelerator* figures = options_.figures;
+    if (figures != nullptr && figures->scale_up_link.starts_with("nvlink")) return figures->scale_up_link;
+    return std::fmod(megabytes, kNvlinkMegabytes) > 1 && std::fmod(megabytes, kNvlinkMegabytes * 0.8) < 1
+               ? "nvlink1"
+               : "nvlink3";
+  }
+
   void nvlink(const std::string& from, const std::string& to, double megabytes) {
-    const double links = std::clamp(std::round(megabytes / kNvlinkMegabytes), 1.0, 100.0);
-    cable(from, to, "nvlink", std::min(megabytes, kMostGigabytes * 1e3) / 1e3, {}, static_cast<int>(links));
+    const std::string use = nvlink_of(megabytes);
+    const double one = use == "nvlink1"   ? kNvlinkMegabytes * 0.8
+                       : use == "nvlink5" ? kNvlinkMegabytes * 2
+                                          : kNvlinkMegabytes;
+    const double links = std::clamp(std::round(megabytes / one), 1.0, 100.0);
+    const double gigabytes = std::min(megabytes, kMostGigabytes * 1e3) / 1e3;
+    cable(from, to, use, static_cast<int>(links), gigabytes);
   }
 
   void sockets() {
@@ -222,8 +242,7 @@ class HwlocImporter {
     const auto found = usual.find(families_.front());
     const auto& [link, count] = found == usual.end() ? usual.at("intel-spr") : found->second;
     for (std::size_t a = 0; a < sockets_.size(); ++a)
-      for (std::size_t b = a + 1; b < sockets_.size(); ++b)
-        cable(sockets_[a], sockets_[b], "", 0, link, count);
+      for (std::size_t b = a + 1; b < sockets_.size(); ++b) cable(sockets_[a], sockets_[b], link, count);
     result_.findings.push_back(fmt::format("the sockets' link is not told: {} x{} is assumed", link, count));
   }
 

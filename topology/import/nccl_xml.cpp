@@ -8,11 +8,10 @@
 
 #include "sim/base/error.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
+#include "topology/import/pcie.hpp"
 #include "topology/import/xml.hpp"
 
 namespace topsim::topology::nccl {
-
-constexpr double kPcieEfficiency = 55.0 / 63.0;  // measured copies over Gen5 x16: 55 of 63 GB/s
 
 void Importer::find(std::string sentence) {
   if (std::find(findings_.begin(), findings_.end(), sentence) == findings_.end())
@@ -20,14 +19,35 @@ void Importer::find(std::string sentence) {
 }
 
 void Importer::cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
-                     int count) {
-  builder_.cable({.from = a,
-                  .to = b,
-                  .kind = kind,
-                  .count = static_cast<std::uint16_t>(count),
-                  .type = builder_.link_type(std::move(type)),
-                  .capacity = BytesPerSecond(capacity),
-                  .line_rate = BytesPerSecond(line_rate)});
+                     int count, std::string_view like) {
+  Link link{.from = a,
+            .to = b,
+            .kind = kind,
+            .count = static_cast<std::uint16_t>(count),
+            .type = builder_.link_type(std::move(type)),
+            .capacity = BytesPerSecond(capacity),
+            .line_rate = BytesPerSecond(line_rate)};
+  const LinkEntry* entry = listed(like);
+  const Duration back = entry == nullptr ? Duration{} : entry->latency;
+  // The second end is nearer to the socket.
+  const bool host = cpus_of_box_.contains(b) && entry != nullptr && entry->host_latency > Duration{};
+  link.latency = host ? entry->host_latency : back;
+  builder_.link(link);
+  std::swap(link.from, link.to);
+  link.latency = back;
+  builder_.link(link);
+}
+
+const LinkEntry* Importer::listed(std::string_view id) const {
+  return options_.catalogue == nullptr || id.empty() ? nullptr : &options_.catalogue->link(id);
+}
+
+// Of the rate after coding, what is left for payload.
+double Importer::payload_share(const PcieLink& slot) const {
+  const LinkEntry* entry = listed(PcieSlot{slot.transfers, slot.lanes}.catalogue_id());
+  constexpr double kGen5 = 55.0 / 63.0;  // measured copies over x16: 55 of 63 GB/s
+  return entry == nullptr ? kGen5
+                          : payload_capacity(*entry).value() / (entry->line_rate.value() * entry->encoding);
 }
 
 DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
@@ -123,12 +143,13 @@ void Importer::pci(const Element& element, DeviceId parent, std::uint32_t node) 
   cable(device, parent, LinkKind::pcie,
         {fmt::format("pcie-{}gt-x{}", link.transfers, link.lanes),
          fmt::format("PCIe {} GT/s x{}", link.transfers, link.lanes), "NCCL topology file"},
-        rate, rate * kPcieEfficiency);
+        rate, rate * payload_share(link), 1, PcieSlot{link.transfers, link.lanes}.catalogue_id());
   if (const auto gpu = element.find("gpu"); gpu != element.not_found())
     for (const auto& [name, c2c] : gpu->second) {
       const double bytes = number(c2c, "bw", 0) * number(c2c, "count", 1) * 1e6;
       if (name == "c2c" && bytes > 0)
-        cable(device, parent, LinkKind::c2c, {"c2c", "C2C", "NCCL topology file"}, bytes, bytes);
+        cable(device, parent, LinkKind::c2c, {"c2c", "C2C", "NCCL topology file"}, bytes, bytes, 1,
+              "c2c-grace");
     }
   if (role != PciRole::bridge) return;
   for (const auto& [name, child] : element)
@@ -168,7 +189,7 @@ void Importer::scale_up(std::uint32_t node) {
           {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
            amd ? "Infinity Fabric" : "NVLink",  // shown with its count
            "NCCL topology file"},
-          line * count, usable * count, count);
+          line * count, usable * count, count, amd ? "xgmi-mi300x" : "nvlink4");
   }
 }
 
@@ -178,6 +199,7 @@ void Importer::box(std::uint32_t node) {
   scale_up_.clear();
   gpus_of_box_.clear();
   numbers_.clear();
+  cpus_of_box_.clear();
   std::vector<std::pair<DeviceId, std::string>> cpus;
   for (const auto& [name, cpu] : system_) {
     if (name != "cpu") continue;
@@ -192,6 +214,7 @@ void Importer::box(std::uint32_t node) {
     const DeviceId device =
         builder_.device({.kind = DeviceKind::cpu, .node = node, .local = cpus_++, .model = model});
     cpus.emplace_back(device, family);
+    cpus_of_box_.insert(device);
     for (const auto& [inner, child] : cpu) {
       if (inner == "pci") pci(child, device, node);
       if (inner != "nic") continue;  // a network that is not a PCIe device

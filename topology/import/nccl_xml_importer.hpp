@@ -44,7 +44,9 @@ class Importer {
   DeviceId rail(std::uint32_t number);
   PcieLink checked(const Element& element);
   void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
-             int count = 1);
+             int count = 1, std::string_view like = {});
+  [[nodiscard]] const LinkEntry* listed(std::string_view id) const;  // null: no name, or no catalogue
+  [[nodiscard]] double payload_share(const PcieLink& slot) const;
   void find(std::string sentence);
   void unsaid(std::string_view what, std::string_view instead, const std::string& given,
               const std::string& where);
@@ -59,6 +61,7 @@ class Importer {
   std::map<std::string, DeviceId> by_bus_id_;               // of the box in work
   std::vector<ScaleUpLink> scale_up_;
   std::vector<DeviceId> gpus_of_box_;
+  std::set<DeviceId> cpus_of_box_;
   std::set<std::uint32_t> numbers_;  // of the box's GPUs
   std::map<DeviceId, int> capability_;
   std::map<DeviceId, std::string> gcn_;  // AMD's

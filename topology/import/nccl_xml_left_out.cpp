@@ -106,7 +106,8 @@ void Importer::unnamed_nvlinks(std::uint32_t node) {
     const int capability = capability_[gpu];
     cable(gpu, chips, LinkKind::nvlink,
           {fmt::format("nvlink-x{}", links), "NVLink", "assumed: the accelerator's"},
-          nvlink_line_rate(capability) * links, nvlink_bandwidth(capability) * 1e9 * links, links);
+          nvlink_line_rate(capability) * links, nvlink_bandwidth(capability) * 1e9 * links, links,
+          figures_->scale_up_link);
   }
 }
 
@@ -127,7 +128,8 @@ void Importer::sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus
       const float assumed = socket_bandwidth(cpus[a].second);
       const double rate = (assumed > 0 ? assumed : socket_bandwidth("intel-bdw")) * 1e9;
       cable(cpus[a].first, cpus[b].first, LinkKind::socket,
-            {"socket-link", "socket interconnect", "NCCL 2.30 graph/topo.h; the file has none"}, rate, rate);
+            {"socket-link", "socket interconnect", "NCCL 2.30 graph/topo.h; the file has none"}, rate, rate,
+            1, "upi-spr");
     }
 }
 
