@@ -216,7 +216,8 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
                    "topology.fabric.oversubscription",
                    limits ? "more uplinks, or a placement that keeps large groups under one leaf"
                    : full ? "topsim explain --faster says what faster ones would buy"
-                          : "nothing to do"});
+                          : "nothing to do",
+                   share});
   }
 }
 
@@ -257,6 +258,6 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
                  fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path)",
                              longest->first, percent_text(share),
                              percent_text(seconds(longest->second) / seconds(path.all))),
-                 "critical_path", "topsim explain says what a faster one would buy"});
+                 "critical_path", "topsim explain says what a faster one would buy", share});
 }
 }  // namespace topsim::report

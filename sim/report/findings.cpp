@@ -66,7 +66,7 @@ void find_launch_bound(const FindingContext& context, Findings& out) {
                  fmt::format("launch-bound: accelerators wait {} of the step for the host to launch kernels",
                              percent_text(share)),
                  context.facts.trace ? "workload.trace" : "workload.compute.cuda_graph",
-                 "CUDA graphs, fused kernels or a larger micro_batch"});
+                 "CUDA graphs, fused kernels or a larger micro_batch", share});
 }
 
 // The compute units that data-parallel collectives occupy when one of each kind runs.
@@ -123,7 +123,7 @@ void find_slowed(const FindingContext& context, Findings& out) {
        fmt::format("kernels run slower beside communication, which takes {} and memory bandwidth "
                    "from them: {} of the step, counted as busy",
                    context.facts.library == "NCCL" ? "SMs" : "compute units", percent_text(slowed / step)),
-       "accelerators.slowed_seconds", fmt::format("{}", fmt::join(remedies, "; "))});
+       "accelerators.slowed_seconds", fmt::format("{}", fmt::join(remedies, "; ")), slowed / step});
 }
 
 void find_bubble(const FindingContext& context, Findings& out) {
@@ -143,7 +143,8 @@ void find_bubble(const FindingContext& context, Findings& out) {
   out.push_back({share >= kMostOfTheStep ? Severity::warning : Severity::note, std::move(message),
                  uneven ? "workload.plan.stage_layers" : "workload.plan.global_batch",
                  uneven ? "balance the stages: the first and last carry the embedding and the LM head"
-                        : "more micro-batches a step, virtual_stages, or fewer stages"});
+                        : "more micro-batches a step, virtual_stages, or fewer stages",
+                 share});
 }
 
 void find_straggler(const FindingContext& context, Findings& out) {
@@ -170,9 +171,9 @@ void find_straggler(const FindingContext& context, Findings& out) {
                            percent_text(seconds(slowest.account.busy) / mean - 1));
   }
   out.push_back({Severity::note, std::move(message), trace ? "workload.trace" : "ranks",
-                 trace
-                     ? "the trace holds the order of its work; topsim run --html shows who waits"
-                     : "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
+                 trace ? "the trace holds the order of its work; topsim run --html shows who waits"
+                       : "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work",
+                 share});
 }
 
 // Workstation cards run at clocks above those for which their data sheets state the peak.
@@ -238,10 +239,10 @@ void find_assumed(const FindingContext& context, Findings& out) {
 }
 
 using Finder = void (*)(const FindingContext&, Findings&);
-constexpr Finder kFinders[] = {
-    find_partial,      find_memory,    find_unused_fabric, find_oversubscription, find_narrow_pcie,
-    find_launch_bound, find_slowed,    find_bubble,        find_limiting_link,    find_straggler,
-    find_peak,         find_stand_ins, find_assumed,       find_unshared};
+constexpr Finder kOnTheWhole[] = {find_partial, find_memory, find_unused_fabric, find_narrow_pcie};
+constexpr Finder kOnAShareOfTheStep[] = {find_oversubscription, find_launch_bound, find_bubble,
+                                         find_limiting_link,    find_slowed,       find_straggler};
+constexpr Finder kOnTheModel[] = {find_peak, find_stand_ins, find_assumed, find_unshared};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {
@@ -255,7 +256,12 @@ double closed_form_bubble(const ScenarioFacts& facts) {
 
 Findings findings(const FindingContext& context) {
   Findings found;
-  for (Finder finder : kFinders) finder(context, found);
+  for (Finder finder : kOnTheWhole) finder(context, found);
+  const auto whole = static_cast<std::ptrdiff_t>(found.size());
+  for (Finder finder : kOnAShareOfTheStep) finder(context, found);
+  std::stable_sort(found.begin() + whole, found.end(),
+                   [](const Finding& a, const Finding& b) { return a.share > b.share; });
+  for (Finder finder : kOnTheModel) finder(context, found);
   warnings_first(found);
   return found;
 }

@@ -1,6 +1,6 @@
 // Findings: what a reader of the numbers might miss, computed from this run, with figures and a remedy. A
 // finding is one function in findings.cpp (workload and host) or fabric_findings.cpp (links and fabric); the
-// table at the end of findings.cpp lists them all, in the order in which they are printed.
+// tables at the end of findings.cpp list them all, in the order in which they are printed.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ struct FindingContext {
 };
 using Findings = std::vector<Finding>;
 
-// Warnings first.
+// Warnings first; of those on a share of the step the largest first.
 [[nodiscard]] Findings findings(const FindingContext& context);
 // Its whole message: comparisons look for it, in results read from files too.
 inline constexpr std::string_view kFabricUnused =

@@ -73,6 +73,7 @@ struct Finding {
   std::string message;  // one sentence with its figures, no full stop
   std::string path;     // where in the scenario: topology.fabric.oversubscription
   std::string remedy;   // what to do about it
+  double share = 0;     // of the step that it is about, which orders findings; not printed
 };
 
 struct Result {

@@ -293,6 +293,23 @@ TEST(Findings, TheBubbleIsHeldAgainstItsClosedForm) {
                    "would lose 11.1 % (2 stages, 8 micro-batches)"));
 }
 
+// Both ranks wait 4 of 10 ms for one reason and 1 ms for another.
+TEST(Findings, WhatTakesMoreOfTheStepIsSaidFirst) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  const auto first = [&](Duration bubble, Duration straggler) {
+    for (auto& rank : outcome.ranks)
+      for (auto& step : rank.steps)
+        step = account(5_ms, {{Reason::pipeline_bubble, bubble}, {Reason::straggler, straggler}});
+    const auto texts = messages(with(outcome, topology));
+    return *std::find_if(texts.begin(), texts.end(), [](const std::string& text) {
+      return text.find("bubble") != std::string::npos || text.find("slowest") != std::string::npos;
+    });
+  };
+  EXPECT_THAT(first(4_ms, 1_ms), HasSubstr("bubble takes 40.0 %"));
+  EXPECT_THAT(first(1_ms, 4_ms), HasSubstr("wait 40.0 % of the step for the slowest"));
+}
+
 // The micro-batches of a replayed trace are recorded: no key of a plan changes them.
 TEST(Findings, AReplayedTraceIsNotAdvisedAnotherPlan) {
   const topology::Topology topology = two_nodes();
