@@ -55,9 +55,27 @@ class Use(Pages):
         self.browser.click_on("#timeline-tools button")
         zoomed = self.browser.value(pixels)
         self.assertNotEqual(whole, zoomed)
+        for _ in range(2):  # the theme and back draw it again
+            self.browser.key("t")
+        self.assertEqual(self.browser.value(pixels), zoomed)
         self.browser.value("document.getElementById('timeline').focus()")
         self.browser.key("0")
         self.assertEqual(self.browser.value(pixels), whole)
+
+    def test_the_scale_of_the_timeline_follows_the_zoom(self):
+        page, _ = self.run_of(64)
+        self.browser.open(page)
+        # Grid lines, which stand where the labels do: what is painted in the first gap between two tracks.
+        lines = """(() => {
+          const canvas = document.querySelector("#timeline canvas"), y = JSON.parse(document.getElementById("extra").textContent).timeline.tracks.length <= 4 ? 60 : 40;
+          const row = canvas.getContext("2d").getImageData(0, y * devicePixelRatio, canvas.width, 1).data;
+          const painted = [...Array(canvas.width).keys()].filter((x) => row[4 * x + 3] > 0);
+          return painted.filter((x) => !painted.includes(x - 1)).length;
+        })()"""
+        whole = self.browser.value(lines)
+        self.assertGreater(whole, 3)
+        self.browser.value("[...Array(5)].forEach(() => document.querySelector('#timeline-tools button').click())")
+        self.assertGreater(self.browser.value(lines), 3)  # of a 32nd of the step; lines for the whole step leave it 2 or 3
 
     def test_keys_switch_the_theme_and_list_themselves(self):
         page, _ = self.run_of(8)

@@ -84,10 +84,14 @@ const roundStep = (span, wanted, base = 1) => {
   const rough = span / wanted / base, power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].find((step) => step * power >= rough * 0.999) * power * base;
 };
-const timeAxis = (seconds) => ({
-  type: "value", min: 0, max: seconds || 1, interval: seconds > 0 ? roundStep(seconds, 8) : undefined, splitLine: { lineStyle: { color: scheme.line } },
-  axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true, showMaxLabel: false },
-});
+// As many labels as have 72 of the `room` pixels each; `share` of it is in view.
+const timeAxis = (seconds, room, share = 1) => {
+  const step = seconds > 0 ? roundStep(seconds * share, Math.max(1, Math.min(8, Math.floor(room / 72)))) : 1;
+  return {
+    type: "value", min: 0, max: seconds || 1, interval: step, splitLine: { lineStyle: { color: scheme.line } },
+    axisLabel: { formatter: (at) => instant(at, step, seconds), color: scheme.soft, hideOverlap: true, showMinLabel: share === 1, showMaxLabel: false },
+  };
+};
 // A list to choose one of `names` from; `called`: as the reader knows them.
 const choose = (into, label, names, called, chosen, act) => {
   const at = document.createElement("label"), list = document.createElement("select");

@@ -18,7 +18,7 @@ const drawHeat = () => {
     tooltip: tooltip({ formatter: (p) => `<b>${escapeText(rows[p.value[1]].id)}</b>${rows[p.value[1]].count > 1 ? ` and ${whole(rows[p.value[1]].count - 1)} alike` : ""}<br>` +
       `${escapeText(rows[p.value[1]].type)}<br>${percent(p.value[2])} at ${at(p.value[0])}` }),
     xAxis: [{ type: "category", data: Array.from({ length: bins }, (_, bin) => at(bin)), show: false },
-      { ...timeAxis(extra.timeline.seconds), position: "bottom", splitLine: { show: false } }],
+      { ...timeAxis(extra.timeline.seconds, width - nameWidth(width, 276) - 14), position: "bottom", splitLine: { show: false } }],
     yAxis: { type: "category", inverse: true, data: rows.map(nameOf), ...axisLine(),
       axisLabel: { color: scheme.ink, fontSize: 11, width: nameWidth(width, 276) - 8, overflow: "truncate", interval: 0 } },
     // Rectangles of our own: the library's heat map draws a few thousand cells a frame, and is not all there when the page says so.

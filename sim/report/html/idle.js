@@ -61,7 +61,7 @@ const stackedSplits = (id, names, rows, longest) => {
   draw(id, rows.length * 24 + 30, (width) => ({
     grid: { left: nameWidth(width), right: 16, top: 4, bottom: 24 },
     tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => `${duration(value || 0)}, ${percent((value || 0) / longest)}` }),
-    xAxis: timeAxis(longest),
+    xAxis: timeAxis(longest, width - nameWidth(width) - 16),
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLine: { show: false },
       axisLabel: { color: scheme.ink, fontSize: 11.5, width: nameWidth(width) - 8, overflow: "truncate" } },
     series: [["busy", busyColour, (row) => row.busy_seconds - slowedSeconds(row)],

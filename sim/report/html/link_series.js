@@ -21,7 +21,7 @@ const showLinks = (title, ids, go, rows) => {
       grid: { left: 46, right: 14, top: 30, bottom: 26 },
       legend: { top: 0, left: 0, type: "scroll", textStyle: { color: scheme.ink }, icon: "roundRect", itemHeight: 10 },
       tooltip: tooltip({ trigger: "axis", valueFormatter: (value) => percent(value), axisPointer: { label: { formatter: (p) => duration(p.value) } } }),
-      xAxis: { ...timeAxis(extra.timeline.seconds), splitNumber: width < 500 ? 3 : 8 },
+      xAxis: timeAxis(extra.timeline.seconds, width - 60),
       yAxis: { type: "value", min: 0, max: 1, axisLabel: { formatter: (value) => `${value * 100} %`, color: scheme.soft }, splitLine: { lineStyle: { color: scheme.line } } },
       series: found.map((row, i) => ({ name: row.id, type: "line", step: "end", symbol: "none", lineStyle: { width: 1.5 }, color: seriesColours[i % seriesColours.length],
         areaStyle: { opacity: 0.18 }, data: [...row.bins, row.bins[bins - 1]].map((value, bin) => [bin / bins * extra.timeline.seconds, value / 1000]) })),

@@ -20,6 +20,11 @@ const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6,
 const count = (value) => (value < 1000 ? digits(value) : String(+value.toPrecision(3)).replace(/\B(?=(\d{3})+$)/g, "\u00a0"));
 const countParts = (value) => (value < 1e4 ? [digits(value), ""] : scaled(value, metric, ""));
 const duration = (seconds) => (seconds === 0 ? "0 s" : durationParts(seconds).join(" "));
+// An instant on a scale of `longest` with marks every `step`: in one unit, with as many decimals as tell marks apart.
+const instant = (seconds, step, longest) => {
+  const [unit, name] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([size]) => longest >= size) || [1e-12, "ps"];
+  return `${(seconds / unit).toFixed(Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9)))} ${name}`;
+};
 const bytes = (value) => scaled(value, metric, "B").join(" ");
 const memoryText = (value) => scaled(value, binary, "B").join(" ");
 const rate = (value) => scaled(value, metric, "B/s").join(" ");

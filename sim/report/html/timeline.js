@@ -37,7 +37,8 @@ const drawTimeline = () => {
   if (!data || data.tracks.length === 0) return missing("time", "This run kept no timeline: topsim run SCENARIO.json --html FILE does.");
   const tracks = data.tracks.map(cellsOf);
   const used = [...new Set(tracks.flat().map((cell) => cell.state))].sort((a, b) => a - b);
-  let cells = new Map(), share = 1;  // by state, at the zoom's grain; the share of the step in view
+  let cells = new Map();  // by state, at the zoom's grain
+  let view = { start: 0, end: 100 }, share = 1;  // what is in view, per cent, and its share of the step when cells were made
   const refine = () => {
     const all = tracks.flatMap((track, row) => coarser(track, share * data.seconds / 450).map((cell) => ({ ...cell, row })));
     cells = new Map(used.map((state) => [state, all.filter((cell) => cell.state === state)]));
@@ -53,6 +54,7 @@ const drawTimeline = () => {
     "Point for what happened when; drag to move, Ctrl and scroll to zoom; on the keyboard: arrows, + and −, 0 for all.";
   legend("timeline", used.map((state) => [nameOf(state), colourOf(state), state < data.busy_states ? "work" : reasonMeanings[data.states[state]]]));
   const step = data.tracks.length <= 4 ? 52 : 32, band = step - 10;
+  const axis = (width) => timeAxis(data.seconds, width - nameWidth(width, 210) - 14, share);
   const chart = draw("timeline", data.tracks.length * step + 84, (width) => ({
     grid: { left: nameWidth(width, 210), right: 14, top: 8, bottom: 62 },
     tooltip: tooltip({ formatter: (p) => {
@@ -60,11 +62,11 @@ const drawTimeline = () => {
       return `<b>${escapeText(nameOf(cell.state))}</b>${cell.share < 1 ? `, ${percent(cell.share)} of these` : ""}<br>` +
         `${duration(cell.length)} from ${duration(cell.begin)}<br>${escapeText(trackName(data.tracks[cell.row]))} (${escapeText(data.tracks[cell.row].device)})`;
     } }),
-    xAxis: timeAxis(data.seconds),
+    xAxis: axis(width),
     yAxis: { type: "category", inverse: true, data: data.tracks.map(trackName), ...axisLine(),
       axisLabel: { color: scheme.ink, fontSize: 11.5, width: nameWidth(width, 210) - 8, overflow: "truncate" } },
-    dataZoom: [{ type: "inside", filterMode: "weakFilter", zoomOnMouseWheel: "ctrl", minSpan: 0.01 },
-      { type: "slider", filterMode: "weakFilter", bottom: 8, height: 20, labelFormatter: duration, borderColor: scheme.line, textStyle: { color: scheme.soft }, showDataShadow: false }],
+    dataZoom: [{ ...view, type: "inside", filterMode: "weakFilter", zoomOnMouseWheel: "ctrl", minSpan: 0.01 },
+      { ...view, type: "slider", filterMode: "weakFilter", bottom: 8, height: 20, labelFormatter: duration, borderColor: scheme.line, textStyle: { color: scheme.soft }, showDataShadow: false }],
     series: used.map((state) => ({
       name: nameOf(state), type: "custom", itemStyle: { color: colourOf(state) }, encode: { x: [1, 2], y: 0 }, progressive: 0,
       data: dataOf(state),
@@ -78,10 +80,11 @@ const drawTimeline = () => {
   }), "canvas");
   chart.on("datazoom", () => {
     const { start, end } = chart.getOption().dataZoom[0];
+    view = { start, end };
     if (Math.abs((end - start) / 100 / share - 1) < 0.2) return;
     share = (end - start) / 100;
     refine();
-    chart.setOption({ series: used.map((state) => ({ data: dataOf(state) })) });
+    chart.setOption({ xAxis: axis(chart.getWidth()), series: used.map((state) => ({ data: dataOf(state) })) });
   });
   const move = (shift, zoom) => {
     const { start, end } = chart.getOption().dataZoom[0], span = end - start, middle = (start + end) / 2 + shift * span;
