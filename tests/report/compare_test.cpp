@@ -4,32 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tests/report/sample.hpp"
+#include "tests/report/candidates.hpp"
 
 namespace topsim::report::compare_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-Candidate candidate(const std::string& name, Duration step, std::vector<Duration> samples = {}) {
-  Candidate each;
-  each.result = sample_result();
-  each.result.name = name;
-  // All of the difference to the sample's 10 ms is exposed data-parallel communication.
-  each.result.account.idle[static_cast<std::size_t>(Reason::data_parallel)] += step - each.result.step;
-  each.result.throughput.tokens_per_second *= seconds(each.result.step) / seconds(step);
-  each.result.step = step;
-  each.steps = std::move(samples);
-  each.steps.insert(each.steps.begin(), step);
-  return each;
-}
-
-Comparison of(std::vector<Candidate> candidates) {
-  return compare(candidates);
-}
 
 TEST(Compare, StepTimeComesFirstAndRowsFollowByTheirEffect) {
   Candidate slow = candidate("roce", 12_ms);
@@ -262,119 +244,6 @@ TEST(Compare, TheTwentySeventhCandidateHasALetterOfItsOwn) {
   EXPECT_THAT(table, HasSubstr("Z: candidate 25\nAA: candidate 26\nAB: candidate 27\n"));
 }
 
-Interval exactly(double value) {
-  return {value, value, value};
-}
-
-// Dollars per step and per token differ by the same share, up to rounding. Their order must not depend on it.
-TEST(Compare, RowsOfOneEffectKeepTheirOrder) {
-  for (int k = 0; k < 60; ++k) {
-    std::vector<Candidate> both{candidate("ib", 10_ms + k * 7_us), candidate("roce", 11_ms + k * 13_us)};
-    for (std::size_t c = 0; c < both.size(); ++c) {
-      CostModel& cost = both[c].cost.emplace();
-      const double price = 80.1 + 3.7 * static_cast<double>(c);
-      cost.bill.items = {{BomCategory::server, "box", "box", 3, exactly(price), "quote", 700}};
-      cost.years = exactly(4), cost.electricity = exactly(0.078), cost.pue = exactly(1.3);
-    }
-    const Comparison comparison = compare(both);
-    const auto place = [&](const char* metric) {
-      return std::find_if(comparison.rows.begin(), comparison.rows.end(),
-                          [&](const ComparisonRow& row) { return row.metric == metric; }) -
-             comparison.rows.begin();
-    };
-    EXPECT_LT(place("cost.usd_per_step"), place("cost.usd_per_million_tokens")) << k;
-  }
-}
-
-TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
-  Candidate ib = candidate("ib", 10_ms);
-  Candidate roce = candidate("roce", 11_ms);
-  for (Candidate* each : {&ib, &roce}) {
-    each->cost.emplace();
-    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0}};
-    each->cost->years = exactly(4);
-    each->cost->electricity = each->cost->pue = exactly(1);
-  }
-  ib.cost->bill.items.push_back({BomCategory::network_switch, "qm", "qm", 1, exactly(20), "quote", 0});
-  roce.cost->bill.items.push_back({BomCategory::network_switch, "sn", "sn", 1, exactly(5), "quote", 0});
-  // 85 x 11 against 100 x 10: 6.5 % less per token. Break-even: (100/1.1 - 80)/20 = 54.5 % of the other's
-  // fabric price.
-  const std::string verdict = of({ib, roce}).verdict;
-  EXPECT_THAT(verdict, HasSubstr("cost per token: roce costs 6.50 % less than ib"));
-  // It costs less now: 5 of 20 are 25 %.
-  EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
-  EXPECT_THAT(verdict, HasSubstr(", now it is 25.0 %"));
-  // 100 x 10 against 85 x 13: its servers alone cost more than the other's total; (100/1.3 - 80)/20 = -15 %.
-  roce.steps.assign(roce.steps.size(), 13_ms);
-  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce would not win with a free fabric"));
-  roce.steps.assign(roce.steps.size(), 11_ms);
-  // Failures that take half of its time double its cost per token: 85 x 11 / 0.5 against 1000, 1.87 times.
-  for (Candidate* each : {&ib, &roce}) each->result.goodput = Goodput{};
-  ib.result.goodput->share = {1, 1, 1};
-  roce.result.goodput->share = {0.5, 0.5, 0.5};
-  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce costs 87.0 % more than ib"));
-  // With failures of one candidate only, costs per token and per step are not compared.
-  ib.result.goodput.reset();
-  const Comparison uneven = of({ib, roce});
-  EXPECT_THAT(uneven.verdict, HasSubstr("not compared: those of roce count failures"));
-  for (const ComparisonRow& row : uneven.rows)
-    EXPECT_THAT(row.metric, Not(::testing::StartsWith("cost.usd_per"))) << row.metric;
-  roce.result.goodput.reset();
-  // The range of the price is wider than the difference.
-  roce.cost->bill.items[1].price = Interval{1, 11, 21};
-  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
-}
-
-// A job that never trains is not cheap: its step time with failures and its dollars are infinite.
-TEST(Compare, WhatNeverTrainsIsNotFree) {
-  std::vector<Candidate> both{candidate("runs", 10_ms), candidate("stuck", 9_ms)};
-  for (Candidate& each : both) {
-    each.cost.emplace();
-    each.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0}};
-    each.cost->years = each.cost->electricity = each.cost->pue = exactly(1);
-    each.result.goodput.emplace().share = exactly(each.result.name == "runs" ? 0.9 : 0);
-  }
-  const Comparison comparison = compare(both);
-  for (const char* metric :
-       {"reliability.step_seconds", "cost.usd_per_step", "cost.usd_per_million_tokens"}) {
-    const auto row = std::find_if(comparison.rows.begin(), comparison.rows.end(),
-                                  [&](const ComparisonRow& each) { return each.metric == metric; });
-    ASSERT_NE(row, comparison.rows.end()) << metric;
-    EXPECT_GT(row->values[0], 0) << metric;
-    EXPECT_TRUE(std::isinf(row->values[1])) << metric;
-    EXPECT_GT(row->relative[1], 0) << metric;
-  }
-  EXPECT_THAT(comparison.verdict, HasSubstr("failures leave stuck no time to train"));
-  EXPECT_THAT(compare_table(comparison, false, 80), HasSubstr("never"));
-  const auto rows = nlohmann::json::parse(compare_json(comparison)).at("rows");
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [](const auto& each) { return each.at("metric") == "cost.usd_per_step"; });
-  EXPECT_TRUE(row->at("values").at(1).is_null());
-  // As the baseline it is no standard either: the other's difference to it is not finite.
-  std::swap(both[0], both[1]);
-  EXPECT_THAT(compare(both).verdict, HasSubstr("failures leave stuck no time to train"));
-}
-
-// A switch without a known price is not free.
-TEST(Compare, PartsWithoutAPriceAreNotComparedAsFree) {
-  const auto with_cost = [](Candidate each, std::optional<Interval> price) {
-    each.cost.emplace();
-    each.cost->bill.items = {{BomCategory::server, "server", "server", 8, exactly(100), "quote", 0},
-                             {BomCategory::network_switch, "rosetta", "a switch", 4, price, "", 0}};
-    each.cost->years = exactly(4);
-    each.cost->electricity = each.cost->pue = exactly(1);
-    return each;
-  };
-  const auto verdict = [&](std::optional<Interval> a, std::optional<Interval> b) {
-    return of({with_cost(candidate("slingshot", 10_ms), a), with_cost(candidate("ib", 12_ms), b)}).verdict;
-  };
-  EXPECT_THAT(verdict(std::nullopt, exactly(50)),
-              HasSubstr("costs of slingshot and ib are not compared: no price is known of rosetta"));
-  EXPECT_THAT(verdict(std::nullopt, std::nullopt),
-              HasSubstr("costs 20.0 % more"));  // both have as many, so they are left out
-  EXPECT_THAT(verdict(exactly(50), exactly(50)), HasSubstr("costs 20.0 % more"));
-}
-
 TEST(Compare, AnotherModelIsSaidToBeOtherWork) {
   Candidate a = candidate("big", 10_ms), b = candidate("small", 4_ms);
   a.result.scenario = R"({"workload": {"model": "llama3-8b"}})";
@@ -406,40 +275,5 @@ TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {
       remarks(model, model, "{}"),
       Contains(
           "a is simulated with network model flow, b with analytic: a part of the difference is theirs"));
-}
-
-// The table shows the first sample, +20 %. The median is +5 %, and so is the cost, since the machines cost
-// the same.
-TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
-  Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
-  Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});
-  for (Candidate* each : {&ib, &roce}) {
-    each->cost.emplace();
-    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
-                              {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
-    each->cost->years = exactly(4);
-    each->cost->electricity = each->cost->pue = exactly(1);
-  }
-  const Comparison comparison = of({ib, roce});
-  EXPECT_THAT(comparison.verdict, HasSubstr("roce costs 5.00 % more than ib (in the median"));
-  EXPECT_THAT(comparison.remarks,
-              ::testing::Contains(
-                  HasSubstr("roce takes +20.0 % per step there, +5.00 % in the median of 5 samples")));
-}
-
-TEST(Compare, AListPriceBesideStreetOffersIsSaid) {
-  std::vector<Candidate> boxes;
-  for (const char* basis : {"street", "list"}) {
-    Candidate& each = boxes.emplace_back(candidate(basis, 10_ms, {10_ms, 10_ms}));
-    each.cost.emplace();
-    each.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "offers", 0}};
-    each.cost->bill.items[0].basis = basis;
-    each.cost->years = exactly(4);
-    each.cost->electricity = each.cost->pue = exactly(1);
-  }
-  const auto said = ::testing::Contains(HasSubstr("prices of different kinds"));
-  EXPECT_THAT(of(boxes).remarks, said);
-  boxes[1].cost->bill.items[0].basis = "street";
-  EXPECT_THAT(of(boxes).remarks, ::testing::Not(said));
 }
 }  // namespace topsim::report::compare_test

@@ -54,7 +54,7 @@ class GroupBuckets {
     if (!gathers_ahead() || chunks_.size() < 2) return;
     const std::size_t pass = forward_passes_++;
     if (plan_.aligns_exchanges && pass > 0) {
-      // As the first stage would, which is that many passes behind.
+      // When the first stage would, which is ahead by as many passes as this stage's number.
       const std::size_t there = pass + stage_, stages = static_cast<std::size_t>(plan_.pp);
       if (there % stages == 0 && there / stages + 1 < chunks_.size()) gather_all(chunks_[there / stages + 1]);
       return;
