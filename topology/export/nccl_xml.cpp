@@ -106,11 +106,7 @@ class Writer {
       if (!bus || d.node != node_ || std::find(done_.begin(), done_.end(), l.to) != done_.end()) continue;
       if (d.kind == DeviceKind::pcie_switch)
         pci(l, depth, "0x060400", "0x1000", "0xc030", [&] { children(l.to, depth + 1); });
-      if (d.kind == DeviceKind::accelerator) {
-        const std::optional<Link> xgmi = xgmi_from(l.to);
-        pci(l, depth, xgmi ? "0x038000" : "0x030200", xgmi ? "0x1002" : "0x10de", "0x0000",
-            [&] { gpu(l.to, xgmi, depth + 1); });
-      }
+      if (d.kind == DeviceKind::accelerator) accelerator(l, depth);
       if (d.kind == DeviceKind::nic) nic(l, depth);
     }
   }
@@ -125,6 +121,30 @@ class Writer {
         pad, bus_.at(l.to), cls, vendor, device, transfers, lanes);
     inside();
     out_ += pad + "</pci>\n";
+  }
+
+  // NCCL looks for no NIC below a GPU: one on the accelerator shares a bridge with it.
+  void accelerator(const Link& l, int depth) {
+    const std::optional<Link> xgmi = xgmi_from(l.to);
+    const auto element = [&](int at) {
+      pci(l, at, xgmi ? "0x038000" : "0x030200", xgmi ? "0x1002" : "0x10de", "0x0000",
+          [&] { gpu(l.to, xgmi, at + 1); });
+    };
+    if (!carries_nic(l.to)) return element(depth);
+    std::string& own = bus_.at(l.to);
+    const std::string gpus = own;
+    own.replace(own.size() - 3, 1, "1");  // "0000:18:01.0"
+    pci(l, depth, "0x060400", "0x1000", "0xc030", [&] {
+      bus_.at(l.to) = gpus;
+      element(depth + 1);
+      children(l.to, depth + 1);
+    });
+  }
+  [[nodiscard]] bool carries_nic(DeviceId d) const {
+    for (const LinkId id : t_.links_from(d))
+      if (t_.link(id).kind == LinkKind::other && t_.device(t_.link(id).to).kind == DeviceKind::nic)
+        return true;
+    return false;
   }
 
   // The first Infinity Fabric link to another GPU. Nothing: AMD did not make this one.
@@ -166,7 +186,6 @@ class Writer {
                           to_switch ? "0x068000" : "0x030200");
     }
     out_ += pad + "</gpu>\n";
-    children(d, depth);  // NICs on the accelerator
   }
 
   void nic(const Link& slot, int depth) {
