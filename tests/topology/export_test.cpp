@@ -126,6 +126,13 @@ TEST(Export, NcclXmlOfAmdsHasItsInfinityFabric) {
   }
 }
 
+TEST(Export, NicsWithoutACableSayNoSpeed) {
+  const Topology t = build(cluster("hgx-h100", 1), catalogue());
+  const NcclXmlImport back = read_nccl_xml(to_nccl_xml(t, 0), {});
+  EXPECT_EQ(back.topology.nics_of_node(0).size(), 8U);
+  EXPECT_THAT(back.findings, Contains(HasSubstr("NICs without <net> in the file: 8")));
+}
+
 TEST(Export, NcclXmlOfWhatNcclDoesNotKnowIsASentence) {
   EXPECT_THROW((void)to_nccl_xml(build(cluster("gaudi2-8", 1), catalogue()), 0), ConfigError);
   EXPECT_THROW((void)to_nccl_xml(build(cluster("hgx-h100", 2, "rail"), catalogue()), 2), ConfigError);

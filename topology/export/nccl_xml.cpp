@@ -201,6 +201,12 @@ class Writer {
     const std::uint32_t local = t_.device(slot.to).local;
     const std::string pad(static_cast<std::size_t>(depth) * 2, ' ');
     pci(slot, depth, infiniband ? "0x020700" : "0x020000", "0x15b3", "0x0000", [&] {
+      // Of a NIC without a cable NCCL asks the driver, where the file has no speed; with 0 it takes 10
+      // Gbit/s.
+      if (!(rate > 0)) {
+        out_ += pad + "  <nic/>\n";
+        return;
+      }
       out_ += fmt::format(
           "{0}  <nic>\n{0}    <net name=\"mlx5_{1}\" dev=\"{1}\" latency=\"0.0\" speed=\"{2:.0f}\" "
           "port=\"1\" "
