@@ -21,8 +21,11 @@ std::string_view fabric_of(const topology::Topology& topology, LinkId link) {
 
 // The payload rate of the ports in the table. The timers of congestion control are absolute times, and its
 // buffers and rates scale with the port; so at other rates the same happens in the same time.
-constexpr double kTablePort =
-    network::packet::kCalibratedRate.value() * network::packet::Framing::roce().payload_share();
+double table_port(std::string_view fabric) {
+  using network::packet::Framing;
+  const Framing framing = fabric == "infiniband" ? Framing::infiniband() : Framing::roce();
+  return network::packet::kCalibratedRate.value() * framing.payload_share();
+}
 
 // Whether the lower switch has several switches above it: then packets that choose a path meet those of other
 // switches on the way down. With one above there is no choice, whatever the routing.
@@ -75,8 +78,10 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     if (fabric.empty()) continue;
     const DeviceKind from = topology.device(one.from).kind, to = topology.device(one.to).kind;
     ports_[l].capacity = ports_[l].given = link.capacity.value();
-    if (from == DeviceKind::nic && to == DeviceKind::fabric_switch)
+    if (from == DeviceKind::nic && to == DeviceKind::fabric_switch) {
       sources_[l].capacity = link.capacity.value();
+      sources_[l].table_port = table_port(fabric);
+    }
     if (from != DeviceKind::fabric_switch) continue;
     const std::size_t kind = to != DeviceKind::fabric_switch ? kToNic
                              : several_above(topology, one)  ? kSeveral
@@ -91,13 +96,15 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
   if (flow.known) return flow;
   flow.known = true;
   const fold::Activity& a = system_.activities[activity];
-  double own = 0;
+  double own = 0, table_port = 0;
   const fold::Activity::Detour* detour = a.on(detour_);
   const auto& own_usage = detour != nullptr ? detour->own_usage : a.own_usage;
   const auto& usage = detour != nullptr ? detour->usage : a.usage;
   for (const network::Usage& use : fold::Activity::view(own_usage)) {
-    const double capacity = sources_[use.link].capacity;
-    if (capacity > 0) own = std::max(own, use.coefficient / capacity);
+    const Source& source = sources_[use.link];
+    if (source.capacity == 0 || use.coefficient / source.capacity <= own) continue;
+    own = use.coefficient / source.capacity;
+    table_port = source.table_port;
   }
   if (own == 0) return flow;
   for (const network::Usage& use : fold::Activity::view(usage)) {
@@ -106,7 +113,7 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
     const double source = sources_[use.link].capacity;
     if (source > 0) flow.sources.push_back({use.link, use.coefficient / source / own});
   }
-  flow.log_bytes = std::log2(std::max(own * kTablePort * static_cast<double>(a.bytes.value()), 1.0));
+  flow.log_bytes = std::log2(std::max(own * table_port * static_cast<double>(a.bytes.value()), 1.0));
   return flow;
 }
 

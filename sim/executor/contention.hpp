@@ -61,7 +61,8 @@ class Contention {
     bool changed = false;
   };
   struct Source {
-    double capacity = 0;  // 0: no port from a NIC to the fabric
+    double capacity = 0;    // 0: no port from a NIC to the fabric
+    double table_port = 0;  // what a port of the fabric's rows in the table carries
     Fixed demand = 0;
     std::vector<std::uint32_t> flows;  // that run
     bool changed = false;
