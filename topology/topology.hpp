@@ -76,12 +76,14 @@ struct LinkType {
   std::string transport{};  // Ethernet: "roce", "tcp", ...; empty: not known
 };
 
-// Facts of a device model that its library reads (NCCL's choices depend on them). Defaults: unknown.
+// Facts of a device model that its library (NCCL's choices depend on them) or a network model reads.
+// Defaults: unknown.
 struct ModelFacts {
   int compute_capability = 0;  // accelerators: 70, 80, 90, 100; 0 when not NVIDIA
   bool gpu_direct = true;      // accelerators, NICs: RDMA straight to and from accelerator memory
   std::string cpu_family;    // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
   double peer_overhead = 1;  // CPUs: Catalogue::peer_overhead()
+  Bytes buffer{};            // switches: packets that its ports share; 0 not known
 };
 
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };

@@ -60,6 +60,32 @@ TEST(Incast, FillsTheSharedBufferToTheDynamicThreshold) {
   }
 }
 
+// The same equation with two senders: N x = B / 5. A buffer of 64 MB of the switch's own holds 12.8 MB; where
+// the specification says 32 MB, 6.4.
+TEST(Incast, FillsTheBufferOfItsOwnSwitchUnlessTheSpecificationSaysAnother) {
+  Fabric fabric = star(3, ns3_link());
+  fabric.graph.buffers.assign(fabric.graph.devices, Bytes{});
+  fabric.graph.buffers[fabric.switches[0]] = Bytes(64'000'000);
+  const auto longest = [&](std::optional<Bytes> total) {
+    PacketSpec spec = ns3_spec(CongestionControlKind::none);
+    spec.buffer.total = total;
+    const std::vector<Flow> flows{{0, 2, Bytes(20'000'000)}, {1, 2, Bytes(20'000'000)}};
+    return static_cast<double>(run_flows(fabric, flows, spec).most_waiting.value());
+  };
+  EXPECT_NEAR(longest({}), 12.8e6, 0.03 * 12.8e6);
+  EXPECT_NEAR(longest(Bytes(32'000'000)), 6.4e6, 0.03 * 6.4e6);
+}
+
+// A chassis with 2^32 B and a megabyte: counters of 32 bits would see the megabyte alone.
+TEST(Incast, ABufferOfMoreThanFourGigabytesIsNoSmallOne) {
+  Fabric fabric = star(3, ns3_link());
+  fabric.graph.buffers.assign(fabric.graph.devices, Bytes((std::int64_t{1} << 32) + 1'000'000));
+  const Outcome outcome = run_flows(fabric, {{0, 2, Bytes(10'000'000)}, {1, 2, Bytes(10'000'000)}},
+                                    ns3_spec(CongestionControlKind::none));
+  EXPECT_EQ(outcome.counters.pauses, 0U);
+  EXPECT_EQ(outcome.counters.drops, 0U);
+}
+
 struct Published {
   const char* name;
   PacketSpec spec;

@@ -41,6 +41,19 @@ TEST(Export, WhatIsReadHasTheRootComplexesOfItsCpus) {
   }
 }
 
+// As the catalogue has them: SN4700 64 MB, SN5600 160 MB; Rosetta's is not published.
+TEST(Export, WhatIsReadHasTheBuffersOfItsSwitches) {
+  TopologySpec spec = cluster("hgx-h100", 4, "fat-tree");
+  for (const auto& [model, buffer] :
+       {std::pair("sn4700", 64'000'000), {"sn5600", 160'000'000}, {"rosetta", 0}}) {
+    spec.fabric.link.use = model == std::string("rosetta") ? "slingshot-200" : "roce-400g";
+    spec.fabric.switch_model.use = model;
+    const Topology built = build(spec, catalogue()), read = load(to_json(built));
+    EXPECT_EQ(built.facts_of(device(built, "leaf0")).buffer, Bytes(buffer)) << model;
+    EXPECT_EQ(read.facts_of(device(read, "leaf0")).buffer, Bytes(buffer)) << model;
+  }
+}
+
 TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   TopologySpec ecmp = cluster("hgx-h100", 4, "fat-tree");
   ecmp.fabric.routing = Routing::ecmp;

@@ -24,6 +24,7 @@ class Explicit {
     add_facts();
     add_models();
     for (std::size_t i = 0; i < spec_.devices.size(); ++i) add_device(i);
+    add_buffers();
     for (std::size_t i = 0; i < spec_.links.size(); ++i) add_link(i);
     choose_routing();
     check_dangling();
@@ -60,12 +61,26 @@ class Explicit {
 
   void add_models() {
     for (const ModelSpec& m : spec_.models)
-      builder_.model_facts(
-          builder_.model(m.id),
-          {.compute_capability = m.compute_capability,
-           .gpu_direct = m.gpu_direct,
-           .cpu_family = m.cpu_family,
-           .peer_overhead = m.cpu_family.empty() ? 1 : hardware_.peer_overhead(m.cpu_family)});
+      builder_.model_facts(builder_.model(m.id),
+                           {.compute_capability = m.compute_capability,
+                            .gpu_direct = m.gpu_direct,
+                            .cpu_family = m.cpu_family,
+                            .peer_overhead = m.cpu_family.empty() ? 1 : hardware_.peer_overhead(m.cpu_family),
+                            .buffer = {}});
+  }
+
+  // Of switches that the catalogue has.
+  void add_buffers() {
+    std::set<std::string> models;
+    for (std::size_t i = 0; i < spec_.devices.size(); ++i)
+      if (kinds_[i] == DeviceKind::fabric_switch) models.insert(spec_.devices[i].model);
+    for (const std::string& id : models) {
+      const Bytes buffer = hardware_.switch_buffer(id);
+      if (buffer.value() == 0) continue;
+      ModelFacts facts;
+      facts.buffer = buffer;
+      builder_.model_facts(builder_.model(id), facts);
+    }
   }
 
   void add_device(std::size_t i) {

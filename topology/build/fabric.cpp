@@ -87,7 +87,11 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
                 {}};
   for (std::size_t tier = 0; tier < in.tiers.size(); ++tier) {
     chosen = choose_switch(*choices[tier], paths[tier], chosen, hardware);
-    in.tiers[tier] = {builder.model(chosen.entry->id),
+    const std::uint32_t model = builder.model(chosen.entry->id);
+    ModelFacts facts;
+    facts.buffer = chosen.entry->buffer;
+    builder.model_facts(model, facts);
+    in.tiers[tier] = {model,
                       tier == 0 ? radix_of(chosen, in.link, in.link, paths[tier]) : 0,
                       radix_of(chosen, in.uplink, in.link, paths[tier]),
                       {},

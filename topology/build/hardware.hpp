@@ -44,6 +44,8 @@ class Hardware {
   [[nodiscard]] const SwitchEntry& switch_entry(std::string_view id, const std::string& path) const;
   [[nodiscard]] const Accelerator& accelerator(std::string_view id, const std::string& path) const;
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id, const std::string& path) const;
+  // What the ports of that switch share; 0: it, or its buffer, is not known.
+  [[nodiscard]] Bytes switch_buffer(std::string_view id) const;
   [[nodiscard]] double peer_overhead(std::string_view cpu_family) const {
     return catalogue_.peer_overhead(cpu_family);
   }

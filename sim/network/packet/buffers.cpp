@@ -18,6 +18,9 @@ constexpr double kGrades = 8;
 // What a lane can advertise, in blocks: half of the counters' range of 4096, less one [IBTA 7.9].
 constexpr double kMostAdvertised = 2047;
 
+// Bytes that one port may hold of a shared buffer, whatever its size: Ingress counts in 32 bits.
+constexpr double kMostOfAPort = 2e9;
+
 [[noreturn]] void refuse_lanes(std::uint32_t blocks, std::uint32_t needed) {
   Problem problem;
   problem.path = "network.packet.virtual_lanes.buffer";
@@ -70,8 +73,8 @@ void Core::set_up_buffers() {
     }
   }
   for (DeviceIndex d = 0; d < graph.devices; ++d) {
-    devices_[d].shared_total =
-        static_cast<std::uint32_t>(std::max<std::int64_t>(spec.buffer.total.value() - kept[d], 0));
+    devices_[d].shared_total = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(graph.buffer_of(d, spec.buffer).value() - kept[d], 0));
   }
 }
 
@@ -84,11 +87,12 @@ void Core::time_blocks(PortIndex p) {
 }
 
 std::uint32_t Core::threshold(PortIndex in) const {
-  if (spec.pfc.xoff) return static_cast<std::uint32_t>(spec.pfc.xoff->value());
   const Device& device = devices_[ports[in].to];
-  const std::uint32_t left =
+  const std::uint64_t left =
       device.shared_total > device.shared_used ? device.shared_total - device.shared_used : 0;
-  return static_cast<std::uint32_t>(ports[in].alpha * static_cast<float>(left));
+  const double limit = spec.pfc.xoff ? static_cast<double>(spec.pfc.xoff->value())
+                                     : double{ports[in].alpha * static_cast<float>(left)};
+  return static_cast<std::uint32_t>(std::min(limit, kMostOfAPort));
 }
 
 // Adds the packet's bytes to the buffer of the device behind `in`. False: no room, the packet is dropped.

@@ -9,4 +9,9 @@ PortIndex Graph::cable(DeviceIndex a, DeviceIndex b, BytesPerSecond rate, Durati
   ports.push_back({b, a, first, rate, latency, flow_control});
   return first;
 }
+
+Bytes Graph::buffer_of(DeviceIndex device, const SwitchBuffer& spec) const {
+  const bool known = device < buffers.size() && buffers[device].value() > 0;
+  return spec.total.value_or(known ? buffers[device] : SwitchBuffer::kUsual);
+}
 }  // namespace topsim::network::packet

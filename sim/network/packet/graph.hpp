@@ -29,8 +29,11 @@ struct PortSpec {
 struct Graph {
   std::uint32_t devices = 0;
   std::vector<PortSpec> ports;
+  std::vector<Bytes> buffers;  // that ports of a device share, by device; 0, or shorter: not known
 
   DeviceIndex device() { return devices++; }
+  // The specification's, else the device's own, else SwitchBuffer::kUsual.
+  [[nodiscard]] Bytes buffer_of(DeviceIndex device, const SwitchBuffer& spec) const;
   // Both directions of one cable; returns the port from a to b, the one from b to a is its `reverse`.
   PortIndex cable(DeviceIndex a, DeviceIndex b, BytesPerSecond rate, Duration latency,
                   FlowControl flow_control = FlowControl::pfc);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "sim/config/quantity.hpp"
 
 namespace topsim::network::packet {
 namespace {
@@ -68,6 +69,8 @@ PathChoice usual_path(topology::Routing routing) {
 Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   Graph graph;
   graph.devices = static_cast<std::uint32_t>(topology.devices().size());
+  for (std::uint32_t d = 0; d < graph.devices; ++d)
+    graph.buffers.push_back(topology.facts_of(DeviceId(d)).buffer);
   const auto links = topology.links();
   // The k-th link from a to b and the k-th from b to a are one cable.
   std::map<std::pair<DeviceId, DeviceId>, std::vector<std::size_t>> between;
@@ -302,6 +305,18 @@ std::uint64_t PacketNetwork::packets() const {
   return messages().counters().data_packets;
 }
 
+std::string PacketNetwork::buffers() const {
+  const topology::Topology& topology = router_.topology();
+  std::map<std::string, Bytes> models;
+  for (std::uint32_t d = 0; d < graph_.devices; ++d)
+    if (topology.device(DeviceId(d)).kind == topology::DeviceKind::fabric_switch)
+      models[topology.model_of(DeviceId(d))] = graph_.buffer_of(d, spec_.buffer);
+  std::string text;
+  for (const auto& [model, bytes] : models)
+    text += fmt::format("{}{} buffers {}", text.empty() ? "" : ", ", model, config::to_text(bytes));
+  return text;
+}
+
 std::vector<std::string> PacketNetwork::findings() const {
   std::vector<std::string> found;
   const topology::Topology& topology = router_.topology();
@@ -318,7 +333,7 @@ std::vector<std::string> PacketNetwork::findings() const {
                                 counters.repeats));
   }
   if (counters.pauses > 0)
-    found.push_back(fmt::format("switches paused their senders {} times", counters.pauses));
+    found.push_back(fmt::format("switches paused their senders {} times; {}", counters.pauses, buffers()));
   return found;
 }
 }  // namespace topsim::network::packet

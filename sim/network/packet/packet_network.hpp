@@ -99,6 +99,7 @@ class PacketNetwork final : public Network {
   void open_way(const Transfer& transfer, Ends& ends);
   void collect();
   void complete(Pending done);
+  [[nodiscard]] std::string buffers() const;  // of the switches, by model, for people
 
   const topology::Router& router_;
   std::vector<const topology::Router*> detours_;

@@ -55,8 +55,10 @@ struct Framing {
 // Shared buffer of an Ethernet switch, admission as [HPCC] switch-mmu: per (port, priority) ingress
 // accounting.
 struct SwitchBuffer {
-  Bytes total{32'000'000};  // [SimAI], [HPCC] default 32 MB; Spectrum-4 160 MB, Tomahawk 5 165 MB
-  Bytes reserve{4096};      // per port, before the shared pool is touched [HPCC]
+  // Unset: what the catalogue says of the switch's model, kUsual where it does not.
+  static constexpr Bytes kUsual{32'000'000};  // [SimAI], [HPCC]
+  std::optional<Bytes> total;
+  Bytes reserve{4096};  // per port, before the shared pool is touched [HPCC]
   // Per (port, priority); unset: 3 x rate x one-way link delay [HPCC], at least 2 MTU frames.
   std::optional<Bytes> headroom;
   bool cut_through = true;  // false: store and forward (what ns-3 does)

@@ -155,10 +155,9 @@ struct alignas(64) Credit {
 static_assert(sizeof(Credit) == 64);
 
 struct Device {
-  std::uint32_t shared_used = 0;
+  std::uint64_t shared_used = 0, shared_total = 0;
   // Ingresses whose sender waits for departures here: they must happen at their own time.
   std::uint32_t exact = 0;
-  std::uint32_t shared_total = 0;
   std::uint32_t lazy = 0;  // ports that do not send ahead
 };
 

@@ -48,7 +48,8 @@ class DcqcnCodec final : public config::Codec<Dcqcn> {
 const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
   static const auto object =
       config::Object<SwitchBuffer>("switch buffer", "Shared buffer of an Ethernet switch")
-          .field("total", &SwitchBuffer::total, "Whole buffer")
+          .field("total", &SwitchBuffer::total, "Whole buffer of every switch",
+                 default_text("the switch's own in configs/hardware/switches.json, 32 MB where it has none"))
           .field("reserve", &SwitchBuffer::reserve, "Per port and priority, before the shared pool")
           .field("headroom", &SwitchBuffer::headroom, "Per port and priority, for what PFC finds under way",
                  default_text("3 x rate x link delay, at least 2 frames"))
