@@ -10,6 +10,7 @@
 namespace topsim::scenario::packet_findings_test {
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const topology::Catalogue& catalogue() {
   static const topology::Catalogue loaded = topology::Catalogue::load("configs");
@@ -77,6 +78,37 @@ TEST(PacketFindings, SayLineAndColumnOfAKeyInTheFile) {
      "pfc": {"alpha": 0.25}}}})",
                                            "test.json", {}, library);
   EXPECT_THAT(words(scenario), HasSubstr("network.packet.pfc at 6:6 changes nothing"));
+}
+
+// The four that hold for every model do something; a value set is a warning, one in the file a note.
+TEST(PacketFindings, KeysThatOnlyPacketsHaveAreSaidUnderOtherModels) {
+  const config::Library library({"configs"});
+  const auto found = [&](const std::string& file, const std::vector<std::string>& changes) {
+    const Scenario scenario = read_scenario(file, changes, library);
+    return packet_findings(scenario, topology::build(scenario.topology, catalogue()));
+  };
+  EXPECT_THAT(found(kRoce, {"network.packet.queue_pairs=2", "network.packet.mtu=4096 B"}), IsEmpty());
+  EXPECT_THAT(found("configs/alibaba-hpn7.json", {}), IsEmpty());
+  const auto set = found(kRoce, {"network.packet.pfc.alpha=0.25", "network.packet.ecn.kmin=10 kB"});
+  ASSERT_EQ(set.size(), 1);
+  EXPECT_EQ(set[0].message, "network.packet.pfc, ecn change nothing: network.model is flow");
+  EXPECT_EQ(set[0].severity, report::Severity::warning);
+  const Scenario file = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
+     "fabric": {"kind": "rail", "link": "roce-400g"}},
+  "workload": {"model": "llama3-8b", "plan": {"tp": 8, "global_batch": 16}},
+  "network": {"packet": {"congestion_control": "hpcc"}}})",
+                                       "test.json", {}, library);
+  const auto held = packet_findings(file, topology::build(file.topology, catalogue()));
+  ASSERT_EQ(held.size(), 1);
+  EXPECT_EQ(held[0].message, "network.packet.congestion_control changes nothing: network.model is flow");
+  EXPECT_EQ(held[0].severity, report::Severity::note);
+}
+
+TEST(PacketFindings, ASwitchWhoseBufferIsNotKnownIsSaid) {
+  const std::string cluster = "configs/dragonfly.json";
+  EXPECT_THAT(words(cluster, {}), HasSubstr("the packet buffer of rosetta is not known: 32 MB is assumed"));
+  EXPECT_THAT(words(cluster, {"switch_buffer=64 MB"}), Not(HasSubstr("the packet buffer")));
+  EXPECT_THAT(words(cluster, {"flow_control=credit"}), Not(HasSubstr("the packet buffer")));
 }
 
 // Slingshot's own congestion control is not public.

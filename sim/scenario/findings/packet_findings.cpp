@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 
 #include "sim/network/packet/packet_network.hpp"
@@ -29,11 +30,15 @@ class Check {
 
   std::vector<report::Finding> all() {
     packet_size();
-    if (scenario_.network.model != "packet") return std::move(found_);
+    if (scenario_.network.model != "packet") {
+      unused();
+      return std::move(found_);
+    }
     flow_control();
     congestion_control();
     recovery();
     other_transport();
+    unknown_buffers();
     return std::move(found_);
   }
 
@@ -68,6 +73,30 @@ class Check {
         fmt::format("{}mtu{} is {} B, and {} packets carry 256, 512, 1024, 2048 or 4096 B at most", kSection,
                     *place, mtu->value(), infiniband_ ? "InfiniBand's" : "RDMA's"),
         "4096 B is what fabrics run with; leave it out");
+  }
+
+  // Under a model that shares links as fluids do. A file may hold them for whoever runs it with --network
+  // packet; whoever sets one has been misunderstood.
+  void unused() {
+    if (!scenario_.document) return;
+    const config::Node section = scenario_.document->root().at_path("network.packet");
+    constexpr std::array<std::string_view, 4> kOfEveryModel = {"queue_pairs", "mtu", "header_bytes",
+                                                               "gap_bytes"};
+    std::vector<std::string> keys;
+    bool set = false;
+    for (std::size_t i = 0; i < section.size(); ++i) {
+      const std::string& key = section[i].key();
+      if (config::is_remark(key) || key == "description" ||
+          std::find(kOfEveryModel.begin(), kOfEveryModel.end(), key) != kOfEveryModel.end())
+        continue;
+      keys.push_back(key);
+      set = set || section[i].key_place().file == "--set";
+    }
+    if (keys.empty()) return;
+    say(set ? report::Severity::warning : report::Severity::note, keys.front(),
+        fmt::format("{}{} change{} nothing: network.model is {}", kSection, fmt::join(keys, ", "),
+                    keys.size() == 1 ? "s" : "", scenario_.network.model),
+        "--network packet simulates every packet");
   }
 
   void flow_control() {
@@ -155,6 +184,22 @@ class Check {
                              congestion_ == CongestionControlKind::dcqcn ? "DCQCN" : "what was asked for"),
                  "network.packet.congestion_control says another one, or none");
     }
+  }
+
+  void unknown_buffers() {
+    if (control_ == FlowControl::credit || spec_.buffer.total) return;
+    std::set<std::string> models;
+    for (std::size_t d = 0; d < topology_.devices().size(); ++d) {
+      const DeviceId device(static_cast<std::uint32_t>(d));
+      if (topology_.device(device).kind == DeviceKind::fabric_switch &&
+          topology_.facts_of(device).buffer.value() == 0)
+        models.insert(topology_.model_of(device));
+    }
+    if (models.empty()) return;
+    say(report::Severity::note, "switch_buffer",
+        fmt::format("the packet buffer of {} is not known: {} is assumed", fmt::join(models, ", "),
+                    config::to_text(packet::SwitchBuffer::kUsual)),
+        "network.packet.switch_buffer says what the ports of each switch share");
   }
 
   const Scenario& scenario_;
