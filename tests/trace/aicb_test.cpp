@@ -124,6 +124,31 @@ TEST(Aicb, ALayerMayHaveAPolicyOfItsOwn) {
                    "unknown parallelism policy", unknown);
 }
 
+// 8 ranks, layers divided over 2. HYBRID_DATA_MODEL: over ranks 0 and 1; replicas are 0, 2, 4, 6. ASTRA-sim's
+// HYBRID_MODEL_DATA has the replicas side by side: 0 to 3; layers are divided over 0 and 4.
+TEST(Aicb, ModelDataHasItsReplicasSideBySide) {
+  const auto file = [](const std::string& first, const char* all = "all_gpus: 8") {
+    return first + " " + all + "\n1\na -1 1 ALLREDUCE 8192 1 NONE 0 1 ALLREDUCE 4096 0\n";
+  };
+  using Ranks = std::vector<std::uint32_t>;
+  for (const auto& [policy, forward, weights] :
+       {std::tuple("HYBRID_DATA_MODEL", Ranks{0, 1}, Ranks{0, 2, 4, 6}),
+        {"HYBRID_MODEL_DATA", Ranks{0, 4}, Ranks{0, 1, 2, 3}}}) {
+    const Trace trace = read_aicb(file(std::string(policy) + " model_parallel_NPU_group: 2"), "x.txt", 0);
+    const program::Program program = to_program(trace, accelerator());
+    std::map<std::int64_t, Ranks> members;
+    for (const auto& op : program.classes[0].ops) {
+      if (op.kind != OpKind::collective) continue;
+      for (const RankId rank : program.members_of(program.communicator_slots[op.slot][0]))
+        members[op.bytes.value()].push_back(rank.value);
+    }
+    EXPECT_EQ(members[8192], forward) << policy;
+    EXPECT_EQ(members[4096], weights) << policy;
+    expect_mistake(problem_of([&] { (void)read_aicb(file(policy), "x.txt", 0); }), 3, 8,
+                   "line 1 does not say how many ranks", policy);
+  }
+}
+
 TEST(Aicb, FewerLayersThanSaidAndStrayWordsAreNoted) {
   const Trace trace = read_aicb("MICRO\n9\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n", "x.txt", 4);
   EXPECT_THAT(trace.notes.front(), HasSubstr("says 9 layers, the file has 1"));

@@ -195,6 +195,10 @@ class Aicb {
       return ((tensor_group(r) / ep) % pp * ep + tensor_group(r) % ep) * tp + r % tp;
     });
     add_group("world", Dimension::data, [](std::uint32_t) { return 0U; });
+    if (!customized() && policy_->groups[0] != kTensorApart) return;
+    const std::uint32_t replicas = world / tp;
+    add_group("tensor, apart", Dimension::tensor, [&](std::uint32_t r) { return r % replicas; });
+    add_group("data, together", Dimension::data, [&](std::uint32_t r) { return r / replicas; });
   }
 
   template <class GroupOf>
@@ -280,6 +284,11 @@ class Aicb {
       pass.compute = Duration(number(words_[first], "a time in nanoseconds") * 1000);
       pass.communication = communication(words_[first + 1], policy.groups[p]);
       pass.bytes = number(words_[first + 2], "a size in bytes");
+      if (policy.sized && pass.communication && pass.bytes > 0 &&
+          header_.count("model_parallel_NPU_group") == 0)
+        fail(words_[first + 1],
+             fmt::format("line 1 does not say how many ranks a layer of {} is divided over", policy.name),
+             "add \"model_parallel_NPU_group: 8\" to it; ASTRA-sim takes the number from its network");
       if (!pass.communication || pass.communication->group != kNowhere) continue;
       if (pass.bytes > 0 && nowhere_++ == 0)
         trace_.notes.push_back(
