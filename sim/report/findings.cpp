@@ -176,15 +176,23 @@ void find_straggler(const FindingContext& context, Findings& out) {
                  share});
 }
 
-// Workstation cards run at clocks above those for which their data sheets state the peak.
+// Workstation cards run at clocks above those for which their data sheets state the peak. Times that the
+// scenario gives may be of anything.
 void find_peak(const FindingContext& context, Findings& out) {
   const double mfu = context.result.throughput.mfu;
   if (mfu <= 1) return;
-  out.push_back({Severity::note,
-                 fmt::format("{} of the peak: data sheets count it at a clock that some accelerators exceed; "
-                             "replayed times may also be too short",
-                             percent_text(mfu)),
-                 "mfu", "compare tokens per second instead"});
+  if (context.facts.stage_times)
+    out.push_back({Severity::warning,
+                   fmt::format("{} of the peak: no accelerator computes this model in the times given",
+                               percent_text(mfu)),
+                   "workload.compute.stage_times",
+                   "they are of one stage and one micro-batch; check their unit, the model and micro_batch"});
+  else
+    out.push_back(
+        {Severity::note,
+         fmt::format("{} of the peak: data sheets count it at a clock that some accelerators exceed",
+                     percent_text(mfu)),
+         "mfu", "compare tokens per second instead"});
 }
 
 // NVLS within one box, PAT and a serving engine's kernels have no message form (collective/steps_*).

@@ -18,6 +18,7 @@ struct ScenarioFacts {
   std::string network_model = "flow";
   std::uint64_t seed = 0;
   bool trace = false;                    // replayed, not computed from a model
+  bool stage_times = false;              // given, not computed
   std::string schedule;                  // "" when the workload has no pipeline
   int compute_units = 0, sm_margin = 0;  // of one accelerator; workload.compute.sm_margin
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;

@@ -75,6 +75,23 @@ TEST(Findings, MoreThanThePeakIsExplained) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "105 % of the peak"));
 }
 
+// The same of times that the scenario gives: no clock explains them.
+TEST(Findings, TimesGivenThatBeatTheAcceleratorAreAWarning) {
+  const topology::Topology topology = two_nodes();
+  const executor::Outcome outcome = two_steps(topology);
+  program::Program program = two_ranks();
+  ScenarioFacts given = facts();
+  given.stage_times = true;
+  const double mfu = make_result(given, topology, program, memory(), outcome).throughput.mfu;
+  program.facts.model_flops = Flops(program.facts.model_flops.value() * 7.27 / mfu);
+  const Result result = make_result(given, topology, program, memory(), outcome);
+  ASSERT_TRUE(says(result, "727 % of the peak"));
+  const auto found = std::find_if(result.findings.begin(), result.findings.end(),
+                                  [](const Finding& f) { return f.path == "workload.compute.stage_times"; });
+  ASSERT_NE(found, result.findings.end());
+  EXPECT_EQ(found->severity, Severity::warning);
+}
+
 // 1 ms of a step of 10 is lost beside a ring of 8 channels, on a full fabric. Leaving a margin of 8 of 132
 // units would cost 8 / 124 of 5.5 ms of work, 0.35 ms, if products take all units.
 TEST(Findings, KernelsThatCommunicationSlowsAreSaidWithWhatShortensThem) {

@@ -142,6 +142,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
     facts.headline += kDot + workload.trace->format + " trace " + workload.trace->path;
     return facts;
   }
+  facts.stage_times = !workload.compute.stage_times.forward.empty();
   workloads::WorkloadSpec complete = workload;
   complete.model = workloads::complete_model(workload);
   complete.host = workloads::host_facts(topology);
