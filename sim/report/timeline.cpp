@@ -50,6 +50,7 @@ std::vector<Slice> make_slices(const Program& program, const Outcome& outcome) {
     slice.begin = event.begin;
     slice.end = event.end;
     slice.receives = op.kind == OpKind::recv;
+    slice.computes = op.kind == OpKind::compute;
     // A receive's `ready` is the begin of its send, which may precede the receive.
     slice.ready = std::clamp(event.ready, event.begin, event.end);
     slice.waits = slice.ready > slice.begin;

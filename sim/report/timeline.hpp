@@ -28,6 +28,7 @@ struct Slice {
   SimTime begin, ready, end;
   std::uint64_t flow = 0;  // a send and the receive it ends in share one; 0: none
   bool receives = false;
+  bool computes = false;  // work of the accelerator, on whatever stream
 };
 
 struct IdleSlice {

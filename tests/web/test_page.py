@@ -166,6 +166,28 @@ class RunPage(Pages):
             for reason, seconds in rank["idle_seconds"].items():
                 self.assertAlmostEqual(idle.get(reason, 0), seconds, delta=2e-3 * step, msg=reason)
 
+    def test_what_only_a_second_processor_works_is_drawn(self):
+        # 100 us on processor 0, beside it from the beginning 300 us on processor 1, then 50 us on 0: of 350 us
+        # the first works 150, and 200 are the second's alone.
+        self.path("two.goal").write_text("num_ranks 1\nrank 0 {\na: calc 100000 cpu 0\nb: calc 300000 cpu 1\n"
+                                         "c: calc 50000 cpu 0\nc requires b\n}\n")
+        self.path("two.json").write_text(json.dumps({
+            "topology": {"node": "hgx-h100", "nodes": 1, "accelerators": 1},
+            "workload": {"trace": {"format": "goal", "path": str(self.path("two.goal"))}},
+            "run": {"steps": 1, "warmup": 0}}))
+        page, _ = self.page_of("run", self.path("two.json"), "--quiet")
+        timeline = page_data(page.read_text(), "extra")["timeline"]
+        seconds = {}
+        for track in timeline["tracks"]:
+            for i in range(0, len(track["cells"]), 4):
+                _, length, state, share = track["cells"][i:i + 4]
+                seconds[timeline["states"][state]] = seconds.get(timeline["states"][state], 0) + length * share * 1e-12
+        self.assertAlmostEqual(seconds["other_processor"], 200e-6, delta=1e-6)
+        self.assertAlmostEqual(sum(seconds.values()), 350e-6, delta=1e-5)
+        self.browser.open(page)
+        self.assertIn("another of its processors works", self.browser.value("document.getElementById('timeline-hint').textContent"))
+        self.assertIn("other processor", self.browser.value("document.getElementById('time').innerText"))
+
     def test_a_thousand_ranks_are_drawn_within_two_seconds(self):
         page, _ = self.run_of(1024)
         self.browser.call("Performance.enable", timeDomain="threadTicks")  # other work of the machine is not the page's

@@ -12,7 +12,7 @@ const schemes = {
 // Work is blue, waits are the warm and grey tones of Okabe and Ito's palette, moved apart in lightness.
 const stateColours = {
   forward: "#8ec5ef", backward: "#3d8fd1", weight_gradient: "#2a6aa8", recompute: "#9fb7e8", optimizer: "#1d4470",
-  gradient_sync: "#5f7fbf", parameter_sync: "#7896cf", transfer: "#a9c3d9", other_work: "#6fa3c7",
+  gradient_sync: "#5f7fbf", parameter_sync: "#7896cf", transfer: "#a9c3d9", other_work: "#6fa3c7", other_processor: "#b5d3e3",
   pipeline_bubble: "#9aa3ad", tensor_parallel: "#e69f00", data_parallel: "#d55e00", pipeline_transfer: "#cc79a7",
   context_parallel: "#8c6bb1", expert_parallel: "#009e73", straggler: "#f0e442", host: "#7a5c3e", offload: "#56b4a9", other: "#c9ced4",
 };

@@ -13,6 +13,8 @@ namespace topsim::report {
 namespace {
 constexpr std::size_t kTracks = 48, kCells = 24'000, kCellsPerTrack = 4'000;
 constexpr std::size_t kRows = 40, kBins = 200;
+// The state of time in which the first processor of a rank neither works nor would be idle.
+constexpr std::string_view kOtherProcessor = "other_processor";
 using Cells = std::vector<StepView::Cell>;
 
 struct Window {
@@ -26,10 +28,14 @@ Window last_step(const Timeline& timeline, Duration step) {
   return {std::max(SimTime{}, end - step), end};
 }
 
-// Sorts cells by time and joins neighbours of the same state. REQUIRES: no overlaps.
-Cells in_order(Cells cells) {
+void sort_by_begin(Cells& cells) {
   std::stable_sort(cells.begin(), cells.end(),
                    [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+// Sorts cells by time and joins neighbours of the same state. REQUIRES: no overlaps.
+Cells in_order(Cells cells) {
+  sort_by_begin(cells);
   Cells joined;
   for (const StepView::Cell& cell : cells) {
     if (!joined.empty() && joined.back().state == cell.state &&
@@ -70,30 +76,53 @@ Cells merge(const Cells& cells, std::int64_t grain, std::size_t states) {
   return merged;
 }
 
+// Adds what of `others` no cell covers. REQUIRES: no cells overlap; `others` may, among themselves too.
+void add_where_free(Cells& cells, Cells others) {
+  sort_by_begin(cells);
+  sort_by_begin(others);
+  const std::size_t covering = cells.size();
+  std::size_t next = 0;   // the first cell that may end after `free`
+  std::int64_t free = 0;  // nothing more is added before it
+  for (const StepView::Cell& other : others) {
+    const std::int64_t end = other.begin + other.length;
+    free = std::max(free, other.begin);
+    while (next < covering && cells[next].begin + cells[next].length <= free) ++next;
+    while (free < end) {
+      const bool more = next < covering && cells[next].begin < end;
+      const std::int64_t until = more ? cells[next].begin : end;
+      if (free < until) cells.push_back({free, until - free, other.state, 1});
+      free = more ? cells[next].begin + cells[next].length : end;
+      next += more ? 1 : 0;
+    }
+  }
+}
+
 std::vector<Cells> cells_of_lanes(const Timeline& timeline, const Window& window, StepView& view) {
-  std::vector<Cells> lanes(timeline.lanes.size());
-  const auto add = [&](std::uint32_t lane, SimTime from, SimTime to, std::size_t state) {
+  std::vector<Cells> lanes(timeline.lanes.size()), others(timeline.lanes.size());
+  const auto add = [&](Cells& cells, SimTime from, SimTime to, std::size_t state) {
     from = std::max(from, window.begin);
     to = std::min(to, window.end);
-    if (from < to) {
-      lanes[lane].push_back(
+    if (from < to)
+      cells.push_back(
           {(from - window.begin).count(), (to - from).count(), static_cast<std::uint32_t>(state), 1});
-    }
   };
   std::map<std::string_view, std::size_t> phases;
   for (const Slice& slice : timeline.slices) {
-    if (slice.stream != 0) continue;  // only the compute stream
-    const auto [at, fresh] = phases.try_emplace(slice.phase, phases.size());
-    if (fresh) view.states.emplace_back(slice.phase);
-    add(slice.lane, slice.begin, slice.end, at->second);
+    // Streams other than the first compute only on other processors of a replayed rank.
+    if (slice.stream != 0 && !slice.computes) continue;
+    const std::string_view state = slice.stream == 0 ? slice.phase : kOtherProcessor;
+    const auto [at, fresh] = phases.try_emplace(state, phases.size());
+    if (fresh) view.states.emplace_back(state);
+    add((slice.stream == 0 ? lanes : others)[slice.lane], slice.begin, slice.end, at->second);
   }
   view.busy_states = view.states.size();
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
     view.states.emplace_back(name_of(static_cast<executor::Reason>(i)));
   }
   for (const IdleSlice& idle : timeline.idle) {
-    add(idle.lane, idle.begin, idle.end, view.busy_states + static_cast<std::size_t>(idle.reason));
+    add(lanes[idle.lane], idle.begin, idle.end, view.busy_states + static_cast<std::size_t>(idle.reason));
   }
+  for (std::size_t i = 0; i < lanes.size(); ++i) add_where_free(lanes[i], std::move(others[i]));
   return lanes;
 }
 

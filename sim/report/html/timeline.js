@@ -51,6 +51,7 @@ const drawTimeline = () => {
     `The last measured step (${duration(data.seconds)}). Blue is work, other colours are reasons to wait. ` +
     (data.tracks.some((track) => track.merged) ? "Where events are shorter than a cell, the cell is split by their shares. " : "") +
     (data.tracks.length < data.lanes ? `${data.tracks.length} of ${whole(data.lanes)} classes of ranks are shown, spread evenly. ` : "") +
+    (used.some((state) => data.states[state] === "other_processor") ? "Where the first processor of a rank waits while another of its processors works, that is drawn. " : "") +
     "Point for what happened when; drag to move, Ctrl and scroll to zoom; on the keyboard: arrows, + and −, 0 for all.";
   legend("timeline", used.map((state) => [nameOf(state), colourOf(state), state < data.busy_states ? "work" : reasonMeanings[data.states[state]]]));
   const step = data.tracks.length <= 4 ? 52 : 32, band = step - 10;
