@@ -84,11 +84,12 @@ std::string congestion_json(const network::CongestionTable& table) {
 }
 
 std::string congestion_text(const network::CongestionTable& table) {
-  std::string text = fmt::format("{:<12}{:<10}{:>17}{:>14}{:>15}{:>12}{:>12}{:>12}{:>8}{:>8}\n", "fabric",
-                                 "routing", "oversubscription", "incast degree", "flows per port",
-                                 "queue pairs", "bytes", "efficiency", "least", "most");
+  constexpr const char* kHead = "{:<11}{:<9}{:>8}{:>7}{:>7}{:>6}{:>11}{:>7}{:>7}{:>6}\n";  // 79 columns
+  std::string text = fmt::format(kHead, "", "", "over-", "incast", "flows", "queue", "", "effi-", "", "") +
+                     fmt::format(kHead, "fabric", "routing", "subscr.", "degree", "a port", "pairs", "bytes",
+                                 "ciency", "least", "most");
   for (const network::CongestionEntry& e : table.entries()) {
-    text += fmt::format("{:<12}{:<10}{:>17g}{:>14}{:>15}{:>12}{:>12}{:>12.3f}{:>8.3f}{:>8.3f}\n", e.fabric,
+    text += fmt::format("{:<11}{:<9}{:>8g}{:>7}{:>7}{:>6}{:>11}{:>7.3f}{:>7.3f}{:>6.3f}\n", e.fabric,
                         e.routing, e.oversubscription, e.incast_degree, e.flows_per_port, e.queue_pairs,
                         e.bytes.value(), e.efficiency, e.low, e.high);
   }
