@@ -81,7 +81,9 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
   const bool from_entry = !category_.empty() && member(node, shorthand_);
   for (const FieldFacts& facts : facts_) {
     if (facts.required && !from_entry && !member(node, facts.key)) {
-      reader.problem(node, "missing key \"" + facts.key + '"', "", facts.key + ": " + facts.description);
+      reader.problem(node, "missing key \"" + facts.key + '"', "",
+                     facts.key + ": " + facts.description +
+                         (facts.examples.empty() ? "" : ", such as " + facts.examples.front()));
     }
   }
   return true;

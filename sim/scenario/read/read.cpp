@@ -96,7 +96,7 @@ Problem no_workload() {
   Problem problem;
   problem.path = "workload";
   problem.message = "missing key \"workload\"";
-  problem.help = "workload: What it computes";
+  problem.help = R"(workload: What it computes, such as {"model": "llama3-8b"})";
   return problem;
 }
 

@@ -63,7 +63,8 @@ const config::Object<Scenario>& table(config::Type<Scenario>) {
   static const auto object =
       config::Object<Scenario>("scenario", "A cluster, a workload on it, and how to simulate them")
           .field("description", &Scenario::description, "What this scenario is, in one sentence")
-          .field("topology", &Scenario::topology, "The cluster", config::required())
+          .field("topology", &Scenario::topology, "The cluster", config::required(),
+                 config::example(R"({"node": "hgx-h100", "nodes": 8})"))
           .field("workload", &Scenario::workload, "What it computes; a look at the topology needs none")
           .field("network", &Scenario::network, "How messages share links")
           .field("run", &Scenario::run, "How many steps, which seed")
