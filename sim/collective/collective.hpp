@@ -180,6 +180,8 @@ class NcclModel {
 
   [[nodiscard]] const topology::Router& router() const;
   [[nodiscard]] bool allows_pxn() const;
+  // Whose rules choose among these GPUs: "NCCL 2.30", "RCCL"; "" on a torus, which needs no library.
+  [[nodiscard]] std::string_view rules(std::span<const DeviceId> gpus) const;
   // The choice for one call. `gpus` in communicator rank order.
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.

@@ -90,6 +90,11 @@ Choice NcclModel::Impl::choose_messages(CollectiveKind kind, Bytes bytes, std::i
   return rings && tree.algorithm == Algorithm::tree && tree.model_time < ring.model_time ? tree : ring;
 }
 
+std::string_view NcclModel::rules(std::span<const DeviceId> gpus) const {
+  if (impl_->block_of(gpus)) return "";
+  return impl_->placer.place(gpus).tuner->facts().rccl ? "RCCL" : "NCCL 2.30";
+}
+
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
   if (by_axes(kind) && impl_->block_of(gpus)) return torus_choice();
   return impl_->choose(kind, bytes, impl_->placer.place(gpus));

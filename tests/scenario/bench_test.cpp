@@ -5,9 +5,12 @@
 
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "sim/scenario/bench/bench_text.hpp"
+#include "sim/scenario/cluster/calibration.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "tests/topology/fixtures.hpp"
 
@@ -132,6 +135,47 @@ TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
     }
   }
 }
+
+std::vector<BenchRow> rows_of(const char* node, int nodes, CollectiveKind kind, std::int64_t bytes) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster(node, nodes, nodes > 1 ? "rail" : "none");
+  scenario.network.model = "flow";
+  return bench(scenario, topology::test::catalogue(), kind, {Bytes(bytes), Bytes(bytes), 2});
+}
+
+// Of 8 bytes, 16 ranks have none each when nccl-tests deals out multiples of 16 bytes, and of one byte nobody
+// has a float. NCCL drops a collective of nothing; it sends a message of nothing.
+TEST(Bench, ACollectiveOfNothingTakesNoTime) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_to_all, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+    const BenchRow row = rows_of("hgx-h100", 2, kind, 8)[0];
+    EXPECT_EQ(row.count, 0);
+    EXPECT_EQ(row.time, Duration{});
+    EXPECT_EQ(row.bytes_per_second, 0);
+    EXPECT_GT(rows_of("hgx-h100", 2, kind, 256)[0].time, Duration{});
+  }
+  EXPECT_EQ(rows_of("hgx-h100", 2, CollectiveKind::all_reduce, 1)[0].time, Duration{});
+  EXPECT_GT(rows_of("hgx-h100", 2, CollectiveKind::send_recv, 1)[0].time, Duration{});
+}
+
+// The widest figures that rows have.
+TEST(Bench, TheTableOfTheCalibrationFitsAScreen) {
+  const network::CongestionEntry widest{"infiniband", "adaptive", 16, 32, 128, 4, Bytes(256 << 20), 1, 1, 1};
+  std::istringstream text(congestion_text(network::CongestionTable({widest})));
+  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 79) << line;
+}
+
+TEST(Bench, SaysWhoseRulesChose) {
+  const auto first_line = [](const char* node) {
+    const std::string table =
+        bench_table(bench_collective("all_reduce"), rows_of(node, 1, CollectiveKind::all_reduce, 1 << 20));
+    return table.substr(0, table.find('\n'));
+  };
+  EXPECT_EQ(first_line("hgx-h100"), "# by the rules of NCCL 2.30");
+  EXPECT_EQ(first_line("mi300x-8"), "# by the rules of RCCL");
+  EXPECT_EQ(first_line("trn2"), "# by no library's rules: along the axes of a torus");
+}
+
 // A ring of 1 GiB over two boxes sends 2 x 15/16 of it over eight NICs, 251.7 MB each. With one NIC down
 // there are seven rings, 287.6 MB each at 49.685 GB/s: 5.79 ms, and up to 8 % more for threads and start. A
 // NIC of half the rate keeps its ring and takes 10.13 ms. A fault that begins later has no effect on a bench.

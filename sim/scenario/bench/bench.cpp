@@ -149,6 +149,12 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   return row;
 }
 
+// NCCL discards a collective of nothing before it starts anything (enqueue.cc, taskAppend), all-to-all among
+// them since it is one (2.28); a send of nothing it makes.
+bool discarded(CollectiveKind kind, const BenchRow& row) {
+  return row.count == 0 && kind != CollectiveKind::send_recv;
+}
+
 bool is_another(const collective::Overrides& forced, CollectiveKind kind, const collective::Choice& choice) {
   if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) return false;  // have neither
   return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
@@ -202,6 +208,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     setting.nccl.lower(kind, row.size, setting.gpus, activity);
     const collective::Overrides& forced = setting.scenario.network.nccl;
     const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
+    row.rules = setting.nccl.rules(setting.gpus);
     row.host_copies = activity.host_copies;
     if (row.host_copies) {
       const topology::Topology& topology = setting.router.topology();
@@ -213,11 +220,11 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
       row.choice = plan.choice;
       // A choice without a message form is replaced by another one.
       if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
-      row.time = stepwise_time(setting, plan);
+      if (!discarded(kind, row)) row.time = stepwise_time(setting, plan);
     } else {
       row.choice = choice;
       refuse_another(forced, kind, choice);
-      row.time = pipelined_time(setting, activity, row.size, meetings);
+      if (!discarded(kind, row)) row.time = pipelined_time(setting, activity, row.size, meetings);
     }
     if (setting.stopped()) break;  // stopped: the row's time would be incomplete
     if (row.time > Duration{}) {

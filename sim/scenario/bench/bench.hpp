@@ -22,6 +22,7 @@ struct BenchRow {
   double bytes_per_second = 0;      // size / time: "algbw"
   double bus_bytes_per_second = 0;  // the same in what a link carries: "busbw"
   collective::Choice choice;
+  std::string_view rules;       // NcclModel::rules
   bool host_copies = false;     // what threads of the hosts copy for TCP limits it
   int nics = 0, idle_nics = 0;  // where host copies limit it: of the first rank's node
 };

@@ -49,6 +49,10 @@ Enum value_named(const std::string& what, const std::string& text, Enum last) {
 std::string time_text(double us) {
   return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
 }
+std::string rules_text(std::string_view rules) {
+  return rules.empty() ? "no library's rules: along the axes of a torus"
+                       : fmt::format("the rules of {}", rules);
+}
 }  // namespace
 
 std::span<const BenchCollective> bench_collectives() {
@@ -108,14 +112,13 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
   const auto names = [&](const char* time, const char* algbw, const char* busbw, const char* wrong) {
     return twice(fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", time, algbw, busbw, wrong));
   };
-  std::string text =
-      "# by the rules of NCCL 2.30; of RCCL on meshes of Infinity Fabric, of no library on tori\n" +
-      fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
-      fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", "size", "count", "type",
-                  "redop", "root", names("time", "algbw", "busbw", "#wrong"), "algorithm", "protocol",
-                  "channels") +
-      fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "",
-                  names("(us)", "(GB/s)", "(GB/s)", ""));
+  std::string text = (rows.empty() ? "" : fmt::format("# by {}\n", rules_text(rows.front().rules))) +
+                     fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
+                     fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", "size",
+                                 "count", "type", "redop", "root", names("time", "algbw", "busbw", "#wrong"),
+                                 "algorithm", "protocol", "channels") +
+                     fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "",
+                                 names("(us)", "(GB/s)", "(GB/s)", ""));
   double sum = 0;
   for (const BenchRow& row : rows) {
     const double algbw = row.bytes_per_second / 1e9, busbw = row.bus_bytes_per_second / 1e9;
