@@ -3,9 +3,9 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/executor.hpp"
+#include "sim/executor/make_network.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/factory.hpp"
-#include "sim/network/packet/packet_network.hpp"
 
 namespace topsim::executor {
 
@@ -44,20 +44,12 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   const bool in_steps = form != CollectiveForm::pipelined;
   std::vector<double> capacities;
   for (const fold::LinkClass& link : system.links) capacities.push_back(link.capacity.value());
-  std::unique_ptr<network::Network> network;
-  const network::packet::PacketNetwork* packets = nullptr;
-  if (options.network == "packet") {
-    network::packet::PacketSpec spec = options.packet;
-    spec.seed = options.seed;
-    auto made = std::make_unique<network::packet::PacketNetwork>(router, spec);
-    for (const Detour& detour : options.detours) made->add_detour(*detour.router);
-    if (progress != nullptr) made->stop_when([progress] { return progress->stopped(); });
-    packets = made.get();
-    network = std::move(made);
-  } else if (model.make == nullptr) {
-    throw ConfigError("the " + options.network + " network is not part of this build");
-  } else {
-    network = model.make(capacities);
+  network::packet::PacketSpec spec = options.packet;
+  spec.seed = options.seed;
+  const auto [network, packets] = make_network(options.network, capacities, router, spec);
+  if (packets != nullptr) {
+    for (const Detour& detour : options.detours) packets->add_detour(*detour.router);
+    if (progress != nullptr) packets->stop_when([progress] { return progress->stopped(); });
   }
   std::unique_ptr<Contention> contention;
   if (options.congestion && options.network == "flow" && !in_steps)

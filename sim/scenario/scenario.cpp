@@ -12,6 +12,12 @@ collective::Overrides library_choices(const Scenario& scenario) {
   return choices;
 }
 
+network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
+  network::packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
+  spec.seed = scenario.run.seed;
+  return spec;
+}
+
 std::string place_text(const Scenario& scenario, const std::string& path) {
   if (!scenario.document) return {};
   const config::Node node = scenario.document->root().at_path(path);

@@ -94,6 +94,8 @@ struct Scenario {
 
 // Settings of the job for the library: network.nccl, and serving engines' own all-reduces in inference.
 [[nodiscard]] collective::Overrides library_choices(const Scenario& scenario);
+// The packet section with the run's seed.
+[[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
 
 // " at 14:9" where the scenario's own file has this path; else empty.
 [[nodiscard]] std::string place_text(const Scenario& scenario, const std::string& path);

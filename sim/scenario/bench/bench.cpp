@@ -14,9 +14,8 @@
 #include "sim/collective/searches.hpp"
 #include "sim/executor/step_messages.hpp"
 #include "sim/network/factory.hpp"
-#include "sim/network/packet/packet_network.hpp"
-#include "sim/scenario/bench/traffic_ground.hpp"
 #include "sim/scenario/cluster/faults.hpp"
+#include "sim/scenario/cluster/idle_network.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/scenario/cluster/meetings.hpp"
 #include "topology/build.hpp"
@@ -40,25 +39,6 @@ struct Setting {
   [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
 };
 
-std::unique_ptr<network::Network> make_network(const Setting& setting) {
-  const NetworkSpec& spec = setting.scenario.network;
-  const topology::Topology& topology = setting.router.topology();
-  std::unique_ptr<network::Network> made;
-  if (spec.model == "packet") {
-    network::packet::PacketSpec packet = spec.packet.resolved(topology.fabric_is_infiniband);
-    packet.seed = setting.scenario.run.seed;
-    made = std::make_unique<network::packet::PacketNetwork>(setting.router, packet);
-  } else {
-    std::vector<double> capacities;
-    for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
-    made = network::make_network(spec.model, capacities);
-  }
-  for (const executor::CapacityChange& change : setting.slower)
-    made->set_capacity(change.link.value, topology.link(change.link).capacity.value() * change.factor,
-                       SimTime{});
-  return made;
-}
-
 std::vector<network::Usage> usage_of(const collective::Activity& activity) {
   std::vector<network::Usage> usage;
   for (const topology::LinkShare& use : activity.usage) usage.push_back({use.link.value, use.share});
@@ -68,45 +48,45 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
 // Runs the network until nothing moves, or it is stopped. `arrived(tag, time)` may start more messages;
 // `messages` is their total number.
 template <class Arrived>
-SimTime drain(network::Network& network, const Setting& setting, std::size_t messages,
+SimTime drain(const executor::MadeNetwork& made, const Setting& setting, std::size_t messages,
               const Arrived& arrived) {
   SimTime now{};
   std::size_t count = 0;
   std::vector<network::Completion> completed;
-  for (SimTime next = network.next_event(); next != kNever && !setting.stopped();
-       next = network.next_event()) {
+  for (SimTime next = made.network->next_event(); next != kNever && !setting.stopped();
+       next = made.network->next_event()) {
     completed.clear();
-    network.advance(next, completed);
+    made.network->advance(next, completed);
     count += completed.size();
     for (const network::Completion& c : completed) {
       now = c.time;
       arrived(c.tag, c.time);
     }
   }
-  if (!setting.stopped()) require_all_arrived(network, count, messages);
+  if (!setting.stopped()) require_all_arrived(made, count, messages);
   return now;
 }
 
 Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes,
                         Meetings& meetings) {
   const std::vector<network::Usage> usage = usage_of(activity);
-  const auto network = make_network(setting);
-  meetings.begin({{usage, bytes}}, *network);
+  const auto made = idle_network(setting.scenario, setting.router, setting.slower);
+  meetings.begin({{usage, bytes}}, *made.network);
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage;
   transfer.rate_cap = activity.cap.value();
   transfer.weight = activity.weight;
   transfer.latency = activity.latency - activity.queued;  // nccl-tests times twenty in a row
-  network->start(transfer, SimTime{});
-  return drain(*network, setting, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
+  made.network->start(transfer, SimTime{});
+  return drain(made, setting, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
 }
 
 Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
   std::vector<DeviceId> ends = setting.gpus;  // followed by switches that reduce
   ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
   executor::StepOrder order = executor::order_of(plan);
-  const auto network = make_network(setting);
+  const auto made = idle_network(setting.scenario, setting.router, setting.slower);
   const auto send = [&](std::uint32_t m, SimTime now) {
     const collective::StepMessage& message = plan.messages[m];
     executor::NamedWay path;
@@ -121,12 +101,12 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
     transfer.usage = path.usage;
     transfer.way = path.way;
     transfer.tag = m;
-    network->start(transfer, now);
+    made.network->start(transfer, now);
   };
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
     if (order.missing[m] == 0) send(m, SimTime{});
   }
-  return drain(*network, setting, plan.messages.size(),
+  return drain(made, setting, plan.messages.size(),
                [&](std::uint64_t tag, SimTime now) {
                  for (const std::uint32_t follower : order.followers_of(static_cast<std::uint32_t>(tag)))
                    if (--order.missing[follower] == 0) send(follower, now);

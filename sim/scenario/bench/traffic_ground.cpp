@@ -1,20 +1,15 @@
 #include "sim/scenario/bench/traffic_ground.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "sim/base/error.hpp"
-#include "sim/executor/executor.hpp"
-#include "sim/network/factory.hpp"
 #include "sim/scenario/cluster/faults.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario {
 namespace {
-namespace packet = network::packet;
 using topology::Topology;
 
 Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue& catalogue) {
@@ -25,22 +20,6 @@ Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue
   return topology;
 }
 }  // namespace
-
-packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
-  packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
-  spec.seed = scenario.run.seed;
-  return spec;
-}
-
-void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent) {
-  if (arrived >= sent) return;
-  std::string found;
-  if (const auto* packets = dynamic_cast<const packet::PacketNetwork*>(&network)) {
-    for (const std::string& finding : packets->findings()) found += (found.empty() ? "" : "; ") + finding;
-  }
-  throw executor::Blocked(
-      fmt::format("the traffic cannot finish: {} of {} messages never arrive", sent - arrived, sent), found);
-}
 
 Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
     : scenario_(scenario),
@@ -95,26 +74,9 @@ std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
 }
 
 void Ground::renew() {
-  make_network();
-  for (const executor::CapacityChange& change : faults_.slower)
-    network_->set_capacity(change.link.value, topology_.link(change.link).capacity.value() * change.factor,
-                           SimTime{});
-}
-
-void Ground::make_network() {
-  packets_ = nullptr;
+  network_ = idle_network(scenario_, router_, faults_.slower);
   sent_ = arrived_ = 0;
   meetings_.reset();
-  if (scenario_.network.model == "packet") {
-    auto made = std::make_unique<packet::PacketNetwork>(
-        router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
-    packets_ = made.get();
-    network_ = std::move(made);
-    return;
-  }
-  std::vector<double> capacities;
-  for (const topology::Link& link : topology_.links()) capacities.push_back(link.capacity.value());
-  network_ = network::make_network(scenario_.network.model, capacities);
 }
 
 void Ground::renew_for_meetings() {
@@ -164,7 +126,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, do
   transfer.tag = tag;
   transfer.from = query.from, transfer.to = query.to;
   transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
-  network_->start(transfer, SimTime{});
+  network_.network->start(transfer, SimTime{});
   if (meetings_) flows_.push_back({usage_, bytes});
   ++sent_;
 }

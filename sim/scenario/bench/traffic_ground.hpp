@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "sim/executor/options.hpp"
-#include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/cluster/idle_network.hpp"
 #include "sim/scenario/cluster/meetings.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/routes.hpp"
 
 namespace topsim::scenario {
-
-// The scenario's packet section with its seed.
-[[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
-
-// Throws executor::Blocked, with the network's findings, where messages never arrive.
-void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent);
 
 // The topology with every switch separate, and the faults that hold throughout.
 class Ground {
@@ -56,23 +50,23 @@ class Ground {
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
-    if (meetings_) meetings_->begin(std::move(flows_), *network_);
+    if (meetings_) meetings_->begin(std::move(flows_), *network_.network);
     while (arrived_ < sent_ && !stopped()) {
-      const SimTime next = network_->next_event_before(horizon);
+      const SimTime next = network_.network->next_event_before(horizon);
       if (next == kNever) break;
       if (next <= horizon) {
         completed.clear();
-        network_->advance(next, completed);
+        network_.network->advance(next, completed);
         arrived_ += completed.size();
-        if (meetings_) meetings_->ended(completed, *network_, next);
+        if (meetings_) meetings_->ended(completed, *network_.network, next);
         for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
       if (next >= horizon) horizon = next + kSlice;  // also where the network returns the horizon
     }
-    if (!stopped()) require_all_arrived(*network_, arrived_, sent_);
+    if (!stopped()) require_all_arrived(network_, arrived_, sent_);
   }
   // Null on another model.
-  [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
+  [[nodiscard]] const network::packet::PacketNetwork* packets() const { return network_.packets; }
   // The lowest efficiency of a port where flows met; 1: none met.
   [[nodiscard]] double least_efficiency() const { return meetings_ ? meetings_->least() : 1; }
 
@@ -82,7 +76,6 @@ class Ground {
     std::vector<executor::CapacityChange> slower;
   };
   [[nodiscard]] Faulty faults() const;
-  void make_network();
   [[nodiscard]] double capacity(LinkId link) const;  // with the faults
   void find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const;
 
@@ -91,8 +84,7 @@ class Ground {
   const topology::Topology topology_;
   const Faulty faults_;
   const topology::Router router_;
-  std::unique_ptr<network::Network> network_;
-  const network::packet::PacketNetwork* packets_ = nullptr;
+  executor::MadeNetwork network_;
   std::size_t sent_ = 0, arrived_ = 0;
   topology::Route route_;
   std::vector<network::Usage> usage_;
