@@ -176,6 +176,117 @@ GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& un
               (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements)),
           0};
 }
+// What a stage trains: of the parameters that replicas share, and of the routed experts on ranks of their
+// own.
+struct Trained {
+  double dense, routed;
+};
+
+// Weights that stay between passes. Adapters are kept beside frozen weights as in full training.
+double resident_weights(const Plan& plan, const StageParameters& held, double parameters,
+                        const Trained& trained) {
+  const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
+  const double routed_bytes =
+      plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + trained.routed * plan.parameter_bytes
+                    : held.routed * plan.parameter_bytes;
+  return (plan.frozen() ? frozen + trained.dense * plan.parameter_bytes : parameters * plan.parameter_bytes) /
+             plan.shards.parameters +
+         routed_bytes / plan.experts.shards;
+}
+
+// Gradients that wait for the update. With offload, sharded ones wait on the host; unsharded ones leave
+// bucket by bucket.
+double kept_gradients(const Plan& plan, const Trained& trained) {
+  const bool away = plan.offload.to != Offload::none;
+  const auto kept = [&](double count, double shards) {
+    if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.gradient_bytes / shards;
+    return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
+  };
+  return kept(trained.dense, plan.shards.gradients) + kept(trained.routed, plan.experts.gradient_shards);
+}
+
+// Of one updated parameter: two moments; a master copy of 4 bytes beside a 16-bit working copy, and with
+// 16-bit gradients an fp32 copy of them, if it is permanent.
+double optimizer_state(const Plan& plan) {
+  const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
+  const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
+  return 2 * plan.optimizer_bytes + master;
+}
+
+// Recomputed layers and gradients come after the loss, in the memory of the logits. So do the head's
+// gradients, which wait for the embedding's; when the root's are reduced, activations are freed.
+// `passing`: gradients while the backward pass leaves their unit.
+void add_backward_pass(const ModelSpec& model, const Plan& plan, const StageParameters& held,
+                       const RootUnit& root, double passing, MemoryParts& parts) {
+  double room = held.last ? logits_bytes(model, plan) : 0;
+  const auto beyond = [&room](double bytes) {
+    const double taken = std::min(room, bytes);
+    room -= taken;
+    return bytes - taken;
+  };
+  const double element = bytes_of(plan.activations);
+  passing = beyond(passing);
+  if (plan.root_unit && !plan.frozen())
+    passing = std::max(passing + beyond(root.head * element),
+                       root.parameters * (element + plan.gradient_bytes) - parts.activations);
+  parts.gradients += passing;
+  parts.recompute = beyond(bytes_computed_again(model, plan));
+  parts.working = beyond(working_set(model, plan));
+  if (held.last && plan.loss.beside > 0) {
+    const double at_loss = logits_bytes(model, plan) / plan.loss.held * plan.loss.beside;
+    parts.working = std::max(parts.working, at_loss - passing - parts.recompute);
+  }
+}
+
+MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
+  const StageParameters held = stage_parameters(model, plan, stage);
+  const std::vector<double>& units = held.units;
+  const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
+  const AdapterParameters adapters = stage_adapters(model, plan, stage);
+  const Trained trained =
+      plan.frozen() ? Trained{adapters.dense, adapters.routed} : Trained{parameters, held.routed};
+  // A layer is gathered with its experts, which are reduced separately.
+  const bool joined = plan.experts.on_own_ranks && (plan.shards.by_unit || plan.shards.unit_copies);
+  const double all = parameters + (joined ? held.routed : 0);
+  const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
+  const std::vector<double> reduced =
+      joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
+  const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
+  const auto layers_of = [&](const std::vector<double>& counts) {
+    const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
+    return std::vector<double>(at(root.first), at(root.last));
+  };
+  MemoryParts parts;
+  const double weights = plan.offload.parameters ? 0 : resident_weights(plan, held, parameters, trained);
+  parts.weights =
+      weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
+                    plan.gathered_parameter_bytes;
+  // Autocast keeps the 16-bit copies of a pass.
+  if (plan.cast_weights && !plan.shards.unit_copies)
+    parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
+  const GradientBuffers buffers =
+      gradient_buffers(plan, layers_of(reduced), trained.dense + (joined ? trained.routed : 0),
+                       whole_share(plan, stage, held, joined));
+  const double reduced_gradients = kept_gradients(plan, trained);
+  parts.gradients = reduced_gradients + buffers.lasting;
+  const double updated =
+      plan.offload.to != Offload::none
+          ? 0
+          : trained.dense / plan.shards.optimizer + trained.routed / plan.experts.optimizer_shards;
+  parts.optimizer = optimizer_state(plan) * updated;
+  parts.activations = peak_activations(model, plan, stage) +
+                      layers_in_flight(model, plan, stage_layers(plan, stage)) +
+                      message_buffers(model, plan, stage);
+  add_backward_pass(model, plan, held, root, buffers.passing, parts);
+  // The optimiser's step has gradients only of what it updates, and copies of some of them.
+  const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
+  const double step = weights + parts.optimizer + updated * plan.gradient_bytes + at_once * plan.update_copy;
+  if (plan.update_copy > 0 && step > parts.total()) {
+    parts = {weights, reduced_gradients, parts.optimizer};
+    parts.update = step - parts.total();
+  }
+  return parts;
+}
 }  // namespace
 
 MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
@@ -184,92 +295,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
   for (int stage = 0; stage < plan.pp; ++stage) {
-    const StageParameters held = stage_parameters(model, plan, stage);
-    const std::vector<double>& units = held.units;
-    const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
-    const AdapterParameters adapters = stage_adapters(model, plan, stage);
-    const double trained = plan.frozen() ? adapters.dense : parameters;
-    const double routed_trained = plan.frozen() ? adapters.routed : held.routed;
-    const bool joined = plan.experts.on_own_ranks && (plan.shards.by_unit || plan.shards.unit_copies);
-    const double all = parameters + (joined ? held.routed : 0);
-    const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
-    const auto layers_of = [&](const std::vector<double>& counts) {
-      const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
-      return std::vector<double>(at(root.first), at(root.last));
-    };
-    // A layer is gathered with its experts, which are reduced separately.
-    const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
-    const std::vector<double> reduced =
-        joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
-    MemoryParts parts;
-    // Adapters are kept beside frozen weights as in full training.
-    const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
-    const double routed_bytes =
-        plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + routed_trained * plan.parameter_bytes
-                      : held.routed * plan.parameter_bytes;
-    const double resident =
-        (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
-            plan.shards.parameters +
-        routed_bytes / plan.experts.shards;
-    const double weights = plan.offload.parameters ? 0 : resident;
-    parts.weights =
-        weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
-                      plan.gathered_parameter_bytes;
-    // Autocast keeps the 16-bit copies of a pass.
-    if (plan.cast_weights && !plan.shards.unit_copies)
-      parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
-    // With offload, sharded gradients wait on the host; unsharded ones leave bucket by bucket.
-    const bool away = plan.offload.to != Offload::none;
-    const auto gradients = [&](double count, double shards) {
-      if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.gradient_bytes / shards;
-      return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
-    };
-    const GradientBuffers buffers =
-        gradient_buffers(plan, layers_of(reduced), trained + (joined ? routed_trained : 0),
-                         whole_share(plan, stage, held, joined));
-    const double reduced_gradients =
-        gradients(trained, plan.shards.gradients) + gradients(routed_trained, plan.experts.gradient_shards);
-    parts.gradients = reduced_gradients + buffers.lasting;
-    // Two moments; a master copy of 4 bytes beside a 16-bit working copy, and with 16-bit gradients an fp32
-    // copy of them, if it is permanent.
-    const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
-    const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
-    const double updated =
-        away ? 0 : trained / plan.shards.optimizer + routed_trained / plan.experts.optimizer_shards;
-    parts.optimizer = (2 * plan.optimizer_bytes + master) * updated;
-    parts.activations = peak_activations(model, plan, stage) +
-                        layers_in_flight(model, plan, stage_layers(plan, stage)) +
-                        message_buffers(model, plan, stage);
-    // Recomputed layers and gradients come after the loss, in the memory of the logits. So do the head's
-    // gradients, which wait for the embedding's; when the root's are reduced, activations are freed.
-    double room = held.last ? logits_bytes(model, plan) : 0;
-    const auto beyond = [&room](double bytes) {
-      const double taken = std::min(room, bytes);
-      room -= taken;
-      return bytes - taken;
-    };
-    const double element = bytes_of(plan.activations);
-    double passing = beyond(buffers.passing);
-    if (plan.root_unit && !plan.frozen())
-      passing = std::max(passing + beyond(root.head * element),
-                         root.parameters * (element + plan.gradient_bytes) - parts.activations);
-    parts.gradients += passing;
-    parts.recompute = beyond(bytes_computed_again(model, plan));
-    parts.working = beyond(working_set(model, plan));
-    if (held.last && plan.loss.beside > 0) {
-      const double at_loss = logits_bytes(model, plan) / plan.loss.held * plan.loss.beside;
-      parts.working = std::max(parts.working, at_loss - passing - parts.recompute);
-    }
-    // The optimiser's step has gradients only of what it updates, and copies of some of them.
-    const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
-    const double step =
-        weights + parts.optimizer + updated * plan.gradient_bytes + at_once * plan.update_copy;
-    if (plan.update_copy > 0 && step > parts.total()) {
-      parts = {weights, reduced_gradients, parts.optimizer};
-      parts.update = step - parts.total();
-    }
-    use.stages.push_back(parts);
-    if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
+    use.stages.push_back(stage_memory(model, plan, stage));
+    if (use.stages.back().total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }
   return use;
 }

@@ -50,12 +50,8 @@ int zero_meant(const PlanSpec& spec, const Framework& defaults) {
   return spec.zero.value_or(whole ? std::min(defaults.zero, kWhole) : defaults.zero);
 }
 
-void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
-                       Mistakes& mistakes) {
-  const PlanSpec& spec = workload.plan;
-  static_cast<ExchangeFacts&>(plan) = defaults;
-  const int copies = plan.replicas();
-  const int zero = zero_meant(spec, defaults);
+namespace {
+void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
     std::string help =
         zero > defaults.most_zero
@@ -67,6 +63,48 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.zero",
                  fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
                  "set zero to 1, or pp to 1");
+}
+
+// How many gradients, or parameters, go together. Reads what set_data_parallel() sets.
+void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
+  const auto no_buckets = [&](const char* why, const char* help) {
+    if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", why, help);
+  };
+  if (spec.wrap_least && !plan.inference()) {
+    plan.wrap_least = *spec.wrap_least;
+    if (defaults.family != FrameworkFamily::fsdp || !plan.shards.by_unit || plan.pp > 1 ||
+        workload.model.experts.count > 0)
+      mistakes.add("plan.wrap_least", "only FSDP's sharded parameters of a dense model come in units by size",
+                   "leave it out, or use framework fsdp with zero 3, pp 1 and no experts");
+  }
+  if (defaults.family == FrameworkFamily::fsdp)
+    return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
+  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
+  // DeepSpeed's pipeline reduces when all backward passes have ended and their gradients have been sent on
+  // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
+  if (!plan.overlap_grad_reduce && plan.pp > 1)
+    return no_buckets("DeepSpeed's pipeline reduces all gradients together, when they are complete",
+                      "leave it out, or set pp to 1");
+  if (spec.bucket_size) {
+    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
+  } else if (defaults.bucket.value() > 0) {
+    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
+  } else {
+    plan.bucket_elements =
+        std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * plan.replicas());
+  }
+  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
+}
+}  // namespace
+
+void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                       Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
+  static_cast<ExchangeFacts&>(plan) = defaults;
+  const int copies = plan.replicas();
+  const int zero = zero_meant(spec, defaults);
+  check_zero(zero, defaults, plan, mistakes);
   const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
   // A rank that shares its dense weights with no other may share routed experts within its tensor group. FSDP
   // has units of both.
@@ -119,32 +157,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.overlap_param_gather",
                  fmt::format("framework {} shards nothing that could be gathered", defaults.name),
                  "leave it out, or use framework megatron, fsdp or deepspeed");
-  const auto no_buckets = [&](const char* why, const char* help) {
-    if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", why, help);
-  };
-  if (spec.wrap_least && !plan.inference()) {
-    plan.wrap_least = *spec.wrap_least;
-    if (defaults.family != FrameworkFamily::fsdp || !plan.shards.by_unit || plan.pp > 1 ||
-        workload.model.experts.count > 0)
-      mistakes.add("plan.wrap_least", "only FSDP's sharded parameters of a dense model come in units by size",
-                   "leave it out, or use framework fsdp with zero 3, pp 1 and no experts");
-  }
-  if (defaults.family == FrameworkFamily::fsdp)
-    return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
-  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
-  // DeepSpeed's pipeline reduces when all backward passes have ended and their gradients have been sent on
-  // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
-  if (!plan.overlap_grad_reduce && plan.pp > 1)
-    return no_buckets("DeepSpeed's pipeline reduces all gradients together, when they are complete",
-                      "leave it out, or set pp to 1");
-  if (spec.bucket_size) {
-    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
-  } else if (defaults.bucket.value() > 0) {
-    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
-  } else {
-    plan.bucket_elements = std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * copies);
-  }
-  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
+  set_buckets(workload, defaults, plan, mistakes);
 }
 
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "sim/collective/nccl/net_plugins.hpp"
 #include "topology/import/nccl_assumptions.hpp"
@@ -68,6 +69,35 @@ int accelerators_nearest(const topology::Topology& topology, DeviceId nic) {
   return 0;
 }
 
+// What the GPUs' links lead to, box by box. Other GPUs of a box do not belong to the communicator.
+std::vector<DeviceId> devices_around(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
+                                     std::span<const DeviceId> gpus, const System::Works& works) {
+  const auto wanted = [&](const Device& d) {
+    if (d.kind == DeviceKind::nvswitch) return true;  // also of a rack
+    return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end() &&
+           (d.kind == DeviceKind::pcie_switch || d.kind == DeviceKind::cpu || d.kind == DeviceKind::nic);
+  };
+  std::set<DeviceId> seen(gpus.begin(), gpus.end());
+  std::vector<DeviceId> around, front(gpus.begin(), gpus.end());
+  while (!front.empty()) {
+    std::vector<DeviceId> next;
+    for (const DeviceId id : front)
+      for (const LinkId l : topology.links_from(id)) {
+        const DeviceId to = topology.link(l).to;
+        if (!seen.contains(to) && works(l) && wanted(topology.device(to))) {
+          seen.insert(to);
+          next.push_back(to);
+        }
+      }
+    around.insert(around.end(), next.begin(), next.end());
+    front = std::move(next);
+  }
+  std::sort(around.begin(), around.end(), [&](DeviceId a, DeviceId b) {
+    return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
+  });
+  return around;
+}
+
 std::optional<DeviceId> switch_above(const topology::Topology& topology, DeviceId nic) {
   for (const LinkId l : topology.links_from(nic))
     if (const DeviceId to = topology.link(l).to; topology.device(to).kind == DeviceKind::pcie_switch)
@@ -129,96 +159,74 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
                                          .peer_to_peer = topology.peer_to_peer,
                                          .number = static_cast<int>(topology.device(id).local)}));
   }
-  const auto in_box = [&](const Device& d) {
-    return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end();
-  };
-
-  // Searches outwards from the GPUs; other GPUs of the box do not belong to the communicator.
-  std::vector<DeviceId> front(gpus.begin(), gpus.end());
-  std::vector<DeviceId> found = front;
-  const auto wanted = [&](const Device& d) {
-    return in_box(d) ? d.kind == DeviceKind::pcie_switch || d.kind == DeviceKind::cpu ||
-                           d.kind == DeviceKind::nic || d.kind == DeviceKind::nvswitch
-                     : d.kind == DeviceKind::nvswitch;
-  };
-  while (!front.empty()) {
-    std::vector<DeviceId> next;
-    for (const DeviceId id : front)
-      for (const LinkId l : topology.links_from(id)) {
-        const DeviceId to = topology.link(l).to;
-        if (vertex_of.contains(to) || !works(l) || !wanted(topology.device(to))) continue;
-        vertex_of[to] = -1;
-        next.push_back(to);
-      }
-    found.insert(found.end(), next.begin(), next.end());
-    front = std::move(next);
-  }
-  std::sort(found.begin() + static_cast<std::ptrdiff_t>(gpus.size()), found.end(),
-            [&](DeviceId a, DeviceId b) {
-              return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
-            });
+  const std::vector<DeviceId> around = devices_around(topology, nodes, gpus, works);
   std::map<DeviceId, int> ports_below;  // PCIe switches
-  for (const DeviceId id : std::span(found).subspan(gpus.size())) {
-    const Device& d = topology.device(id);
-    int& vertex = vertex_of[id];
-    if (d.kind == DeviceKind::nvswitch) {
-      // NCCL models one switch, however many chips there are.
-      if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch});
-      vertex = nvswitch_;
-    } else if (d.kind == DeviceKind::cpu) {
-      const CpuVendor vendor = vendor_of(topology.facts_of(id).cpu_family);
-      cpus_.push_back(vertex = add({.kind = VertexKind::cpu, .vendor = vendor}));
-      if (cpu_vendor_ == CpuVendor::unknown) cpu_vendor_ = vendor;
-    } else if (d.kind == DeviceKind::pcie_switch) {
-      vertex = add({.kind = VertexKind::pci});
-    } else {
-      vertex = add({.kind = VertexKind::nic});
-      read_port(topology, id, vertex, node_of(id), ports_below, works);
-    }
-  }
-
-  for (const DeviceId id : found) {
-    const int a = vertex_of[id];
+  for (const DeviceId id : around) vertex_of[id] = read_device(topology, id, node_of(id), ports_below, works);
+  const auto read_links = [&](DeviceId id) {
     for (const LinkId l : topology.links_from(id)) {
-      const topology::Link& link = topology.link(l);
-      const auto end = vertex_of.find(link.to);
-      if (end == vertex_of.end() || link.to < id || !works(l)) continue;  // each cable once
-      const int b = end->second;
-      const DeviceKind from = topology.device(id).kind, to = topology.device(link.to).kind;
-      const bool scale_up = (from == DeviceKind::accelerator || from == DeviceKind::nvswitch) &&
-                            (to == DeviceKind::accelerator || to == DeviceKind::nvswitch);
-      if (scale_up) {
-        if (a == b) continue;
-        const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
-                                        vertices_[static_cast<std::size_t>(b)].compute_capability);
-        connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
-        if (link.kind == LinkKind::infinity_fabric)
-          infinity_fabric_ = std::max(infinity_fabric_, link.line_rate.value() / 1e9 / link.count);
-      } else if (!is_pci_vertex(from) || !is_pci_vertex(to) || a == b) {
-        continue;
-      } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {
-        const float assumed = topology::nccl::socket_bandwidth(topology.facts_of(id).cpu_family);
-        if (const auto& leaving = vertices_[static_cast<std::size_t>(a)].edges;
-            std::any_of(leaving.begin(), leaving.end(),
-                        [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
-          continue;  // NCCL has one figure per pair of sockets, for any number of links
-        connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
-      } else if (link.kind == LinkKind::c2c) {
-        connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
-      } else if (link.kind == LinkKind::other && (from == DeviceKind::nic || to == DeviceKind::nic)) {
-        connect(a, b, EdgeKind::pci, topology::nccl::kLocal);  // on one die: no slot between them
-      } else {
-        for (const int v : {a, b}) vertices_[static_cast<std::size_t>(v)].wire = link.capacity.value() / 1e9;
-        connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
-      }
+      const DeviceId to = topology.link(l).to;
+      const auto end = vertex_of.find(to);
+      if (end == vertex_of.end() || to < id || !works(l)) continue;  // each cable once
+      read_link(topology, l, vertex_of[id], end->second);
     }
-  }
+  };
+  for (const DeviceId id : gpus) read_links(id);
+  for (const DeviceId id : around) read_links(id);
   if (!gpus_.empty()) {
     min_capability_ = max_capability_ = gpu(0).compute_capability;
     for (int g = 1; g < this->gpus(); ++g) {
       min_capability_ = std::min(min_capability_, gpu(g).compute_capability);
       max_capability_ = std::max(max_capability_, gpu(g).compute_capability);
     }
+  }
+}
+
+int System::read_device(const topology::Topology& topology, DeviceId id, std::uint32_t node,
+                        std::map<DeviceId, int>& ports_below, const Works& works) {
+  const Device& d = topology.device(id);
+  if (d.kind == DeviceKind::nvswitch) {
+    // NCCL models one switch, however many chips there are.
+    if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch});
+    return nvswitch_;
+  }
+  if (d.kind == DeviceKind::cpu) {
+    const CpuVendor vendor = vendor_of(topology.facts_of(id).cpu_family);
+    cpus_.push_back(add({.kind = VertexKind::cpu, .vendor = vendor}));
+    if (cpu_vendor_ == CpuVendor::unknown) cpu_vendor_ = vendor;
+    return cpus_.back();
+  }
+  if (d.kind == DeviceKind::pcie_switch) return add({.kind = VertexKind::pci});
+  const int vertex = add({.kind = VertexKind::nic});
+  read_port(topology, id, vertex, node, ports_below, works);
+  return vertex;
+}
+
+void System::read_link(const topology::Topology& topology, LinkId id, int a, int b) {
+  const topology::Link& link = topology.link(id);
+  const DeviceKind from = topology.device(link.from).kind, to = topology.device(link.to).kind;
+  const bool scale_up = (from == DeviceKind::accelerator || from == DeviceKind::nvswitch) &&
+                        (to == DeviceKind::accelerator || to == DeviceKind::nvswitch);
+  if (a == b || !(scale_up || (is_pci_vertex(from) && is_pci_vertex(to)))) return;
+  if (scale_up) {
+    const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
+                                    vertices_[static_cast<std::size_t>(b)].compute_capability);
+    connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
+    if (link.kind == LinkKind::infinity_fabric)
+      infinity_fabric_ = std::max(infinity_fabric_, link.line_rate.value() / 1e9 / link.count);
+  } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {
+    const float assumed = topology::nccl::socket_bandwidth(topology.facts_of(link.from).cpu_family);
+    if (const auto& leaving = vertices_[static_cast<std::size_t>(a)].edges;
+        std::any_of(leaving.begin(), leaving.end(),
+                    [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
+      return;  // NCCL has one figure per pair of sockets, for any number of links
+    connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
+  } else if (link.kind == LinkKind::c2c) {
+    connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
+  } else if (link.kind == LinkKind::other && (from == DeviceKind::nic || to == DeviceKind::nic)) {
+    connect(a, b, EdgeKind::pci, topology::nccl::kLocal);  // on one die: no slot between them
+  } else {
+    for (const int v : {a, b}) vertices_[static_cast<std::size_t>(v)].wire = link.capacity.value() / 1e9;
+    connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
   }
 }
 

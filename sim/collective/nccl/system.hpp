@@ -129,6 +129,10 @@ class System {
   void connect(int a, int b, EdgeKind kind, float bandwidth);  // both ways; parallel links add up
   void read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
             std::span<const DeviceId> gpus, const Works& works);
+  // Any but a GPU; returns its vertex.
+  int read_device(const topology::Topology& topology, DeviceId id, std::uint32_t node,
+                  std::map<DeviceId, int>& ports_below, const Works& works);
+  void read_link(const topology::Topology& topology, LinkId id, int a, int b);  // of vertices a and b
   // A port of its NIC or, where a plugin joins the NICs below a PCIe switch, a rail more of `below`'s.
   void read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
                  std::map<DeviceId, int>& below, const Works& works);
