@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sim/base/error.hpp"
+#include "sim/base/shuffle.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -24,9 +25,8 @@ std::vector<std::uint32_t> node_order(const Placement& placement, std::uint32_t 
       order[i] = static_cast<std::uint32_t>(std::uint64_t{i} * nodes / wanted);
     order.resize(wanted);
   } else if (placement.kind == PlacementKind::random) {
-    // A hand-written Fisher-Yates shuffle, because std::shuffle may differ between standard libraries.
     std::mt19937_64 random(seed);
-    for (std::uint32_t i = nodes; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+    shuffle(order, random);
   }
   return order;
 }

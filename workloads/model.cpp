@@ -134,13 +134,6 @@ double prediction_parameters(const ModelSpec& model, int tp) {
   return 2 * h * h / tp + 2 * h;
 }
 
-double active_parameters(const ModelSpec& model) {
-  const double routed = layer_parameters(model, LayerKind::experts).routed();
-  const double idle =
-      model.experts.count > 0 ? 1 - static_cast<double>(model.experts.top_k) / model.experts.count : 0;
-  return total_parameters(model) - count_of(model, LayerKind::experts) * routed * idle;
-}
-
 double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half) {
   const double s = sequence, h = model.hidden;
   const double gates = model.gated_ffn ? 3 : 2;

@@ -71,8 +71,6 @@ struct LayerParameters {
 // Of one module of multi-token prediction beside its layer, on one of `tp` ranks: the projection, and its
 // norms, which are whole.
 [[nodiscard]] double prediction_parameters(const ModelSpec& model, int tp);
-// Parameters that one token uses: top_k of the routed experts.
-[[nodiscard]] double active_parameters(const ModelSpec& model);
 
 // Model FLOPs of one sequence through forward and backward: 2 per multiply-add, backward twice the forward,
 // recompute not counted. For GPT shapes with the full score matrix this is

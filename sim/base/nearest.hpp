@@ -1,11 +1,13 @@
-// The nearest whole number, halves away from zero: std::llround() without a call.
+// Whole numbers and doubles.
 #pragma once
 
 #include <cstdint>
 
 namespace topsim {
 
-// REQUIRES: the result fits.
+inline constexpr double kExactIntegers = 0x1p53;  // larger doubles are not exact integers
+
+// The nearest whole number, halves away from zero: std::llround() without a call. REQUIRES: the result fits.
 [[nodiscard]] inline std::int64_t nearest(double value) {
   const auto whole = static_cast<std::int64_t>(value);
   const double rest = value - static_cast<double>(whole);  // exact

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/collective/lowering.hpp"
+#include "topology/cables.hpp"
 
 namespace topsim::collective {
 using topology::DeviceKind;
@@ -72,14 +73,8 @@ std::vector<SumTrees::Links> SumTrees::parts(const PlacedBox& from, const Placed
   return parts;
 }
 
-// The k-th link from a to b and the k-th from b to a are one cable.
 LinkId SumTrees::other_way(LinkId id) const {
-  const topology::Link& link = topology_.link(id);
-  std::size_t place = 0;
-  for (const LinkId beside : topology_.links_from(link.from))
-    if (beside < id && topology_.link(beside).to == link.to) ++place;
-  for (const LinkId back : topology_.links_from(link.to))
-    if (topology_.link(back).to == link.from && place-- == 0) return back;
+  if (const auto back = topology::other_direction(topology_, id)) return *back;
   throw ConfigError("a sum in the fabric needs cables of both directions");
 }
 SumTrees::Links SumTrees::turned(const Links& links) const {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "sim/collective/nccl/rccl.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
 #include "sim/collective/ring_rates.hpp"
 #include "sim/collective/time_model.hpp"
@@ -24,9 +25,6 @@ constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStart
 // and P2P_PCI_CHUNKSIZE), so that over NVLink LL ends at 16 KiB per pair: H100 and B200 (2.29.2) show that
 // step. The starts of A100 were read under 2.27.3, so its rule is used with them.
 constexpr double kDirectLL = 16 << 10, kDirectPart = 64 << 10;
-// Hardware other than NVIDIA's starts as RCCL's collectives do, by RCCL's figures (ROCm/rccl,
-// graph/tuning.cc, baseLat).
-constexpr double kRcclStart = 12, kRcclStartSimple = 17;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
 
 unsigned channels_of_pair(const nccl::CommunicatorFacts& facts) {
@@ -64,7 +62,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const std::size_t gpu = nccl::generation_of(facts.min_capability);
   const bool ll = direct_in_ll(kind, bytes, facts);
   const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
-  t.start = Microseconds(!nvidia ? (ll ? kRcclStart : kRcclStartSimple)
+  // Hardware other than NVIDIA's starts as RCCL's collectives do.
+  t.start = Microseconds(!nvidia ? (ll ? nccl::kRcclBase : nccl::kRcclBaseSimple)
                          : ll    ? kDirectStart[gpu]
                                  : kDirectStartSimple[gpu]);
   if (options.network && facts.nodes > 1)

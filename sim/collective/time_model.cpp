@@ -36,9 +36,9 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
-// Hardware other than NVIDIA's: RCCL's own figures over xGMI (ROCm/rccl, graph/tuning.cc, baseLat and
-// tuning_model_5, gfx942).
-constexpr StepCosts kRcclSteps = {12, 0.8, 12, 0.8, 17, 2.1};
+// Hardware other than NVIDIA's: RCCL's own figures over xGMI.
+constexpr StepCosts kRcclSteps = {nccl::kRcclBase,       nccl::kRcclRingInside, nccl::kRcclBase,
+                                  nccl::kRcclRingInside, nccl::kRcclBaseSimple, nccl::kRcclRingInsideSimple};
 // CollNetDirect: sending to the heads and back takes 2 (n - 1)/n of the bytes over NVLink, of which it
 // reaches this share: 110 GB/s of all-reduce on a DGX A100 with eight HDR NICs (NCCL's maintainer, NCCL issue
 // 320), of 240 x 8/14.

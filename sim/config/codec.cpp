@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "sim/base/nearest.hpp"
 #include "sim/base/suggest.hpp"
 
 namespace topsim::config::detail {
@@ -122,7 +123,6 @@ bool read_boolean(const Node& node, bool& out, Reader& reader) {
 }
 
 bool read_count(const Node& node, const Range& range, std::int64_t most, std::int64_t& out, Reader& reader) {
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: larger doubles are not exact integers
   const bool whole =
       node.is(Kind::integer) || (node.is(Kind::number) && std::trunc(node.number()) == node.number());
   if (!whole) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/base/nearest.hpp"
+
 namespace topsim::config {
 namespace {
 
@@ -185,7 +187,6 @@ Value Value::of(std::int64_t v) {
   return result;
 }
 Value Value::of(double v) {
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
   if (std::trunc(v) == v && std::abs(v) < kExactIntegers) return of(static_cast<std::int64_t>(v));
   Value result(Kind::number);
   result.number = v;

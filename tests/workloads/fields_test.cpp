@@ -186,6 +186,13 @@ TEST(Models, ShippedShapesHaveThePublishedNumberOfParameters) {
   }
 }
 
+// Parameters that one token uses: top_k of the routed experts.
+double active_parameters(const ModelSpec& model) {
+  const double routed = layer_parameters(model, LayerKind::experts).routed();
+  const double idle = 1 - static_cast<double>(model.experts.top_k) / model.experts.count;
+  return total_parameters(model) - count_of(model, LayerKind::experts) * routed * idle;
+}
+
 // Mixtures of experts: all parameters, and those that one token uses, as published. DeepSeek and gpt-oss
 // leave the input embedding out of the latter (V3: "37B", gpt-oss: 5.13 and 3.61); Kimi K2 says 32.6.
 TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {

@@ -4,19 +4,13 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/mirror_bits.hpp"
 #include "topology/routing/node_paths.hpp"
 
 namespace topsim::topology {
 namespace {
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
-
-std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
-  std::uint32_t mirrored = 0;
-  for (std::uint32_t bit = 1, top = size >> 1; bit < size; bit <<= 1, top >>= 1)
-    if ((value & bit) != 0) mirrored |= top;
-  return mirrored;
-}
 
 }  // namespace
 

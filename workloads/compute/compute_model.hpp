@@ -56,6 +56,10 @@ struct KernelCost {
   }
 };
 
+// With which a tensor becomes 8 bits wide by a scale of its own: its maximum zeroed and found, the scale, the
+// cast (Transformer Engine, Float8CurrentScalingQuantizer).
+inline constexpr double kOwnScaleKernels = 4;
+
 struct GemmShape {
   double m = 0, n = 0, k = 0;
   double batch = 1;

@@ -31,9 +31,6 @@ constexpr double kNarrowLinear = 2;
 // The four linears of a dense layer, as the profiles count Transformer Engine's: 4 Functions forward, 3
 // backward each (framework/megatron.cpp).
 constexpr HostPasses kEngineLinears{{0, 0, 16, 0}, {0, 0, 12, 0}};
-// Kernels for one scale per tensor: its maximum zeroed and found, the scale, the cast
-// (Float8CurrentScalingQuantizer).
-constexpr double kOwnScaleKernels = 4;
 
 struct Block {
   std::array<Part, 3> parts;

@@ -20,7 +20,6 @@ constexpr std::int16_t kRingUnits = 0, kPipelinedUnits = 16, kBulkUnits = 4, kBu
 // a B200 (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), the time that other fused kernels,
 // at 0.8 of 8 TB/s, need for 5 bytes. It reads 2 and writes 2 and two scales for 32.
 constexpr double kMxCast = 5;
-constexpr double kOwnScaleKernels = 4;  // the maximum set to 0, computed, made a scale; the cast
 }  // namespace
 
 LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)

@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "sim/base/mirror_bits.hpp"
 #include "sim/collective/nccl/system.hpp"
 
 namespace topsim::collective::nccl {
@@ -14,13 +15,6 @@ namespace {
 PathType merge(PathType a, PathType b) {
   const auto [low, high] = std::minmax(a, b);
   return high == PathType::phb && low == PathType::c2c ? PathType::p2c : high;
-}
-
-int mirror_bits(int value, int power_of_two) {
-  int mirrored = 0;
-  for (int low = 1, high = power_of_two >> 1; low < power_of_two; low <<= 1, high >>= 1)
-    if ((value & low) != 0) mirrored |= high;
-  return mirrored;
 }
 
 // The paths with the highest bandwidth; of those, the nearest.

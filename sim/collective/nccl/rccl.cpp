@@ -36,16 +36,16 @@ constexpr std::array<double, 27> kTreeLow = {.1, .1, .1, .1, .1, .1, 1,  1,  1, 
                                  kRingLow = {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1,  .2, 1,
                                              .4, .4, .1, .2, .2, .1, .1, .1, .1, .1, .1, .1, .1};
 constexpr Ranked tree_low(const std::array<double, 27>& correction) {
-  return {12, 0.9, kRcclTreeNet, 0.06, 0.06, correction};
+  return {kRcclBase, 0.9, kRcclTreeNet, 0.06, 0.06, correction};
 }
 constexpr Ranked ring_low(const std::array<double, 27>& correction) {
-  return {12, 0.8, kRcclRingNet, 0.08, 0.08, correction};
+  return {kRcclBase, kRcclRingInside, kRcclRingNet, 0.08, 0.08, correction};
 }
 constexpr Ranked tree_simple(const std::array<double, 27>& correction) {
-  return {17, 2.3, kRcclTreeNetSimple, 0.11, 0.59, correction};
+  return {kRcclBaseSimple, 2.3, kRcclTreeNetSimple, 0.11, 0.59, correction};
 }
 constexpr Ranked ring_simple(const std::array<double, 27>& correction) {
-  return {17, 2.1, kRcclRingNetSimple, 1, 1, correction};
+  return {kRcclBaseSimple, kRcclRingInsideSimple, kRcclRingNetSimple, 1, 1, correction};
 }
 
 constexpr Gfx kGfx942 = {.rate = 161.4,

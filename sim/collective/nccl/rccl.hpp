@@ -17,6 +17,9 @@ namespace topsim::collective::nccl {
 // Simple. The 320 of a Simple ring keep it from small sizes and are not a real latency.
 inline constexpr double kRcclTreeNet = 10.5, kRcclRingNet = 9.5, kRcclTreeNetSimple = 25,
                         kRcclRingNetSimple = 320;
+// Microseconds before the first hop (baseLat), and of a ring's hop over xGMI.
+inline constexpr double kRcclBase = 12, kRcclBaseSimple = 17, kRcclRingInside = 0.8,
+                        kRcclRingInsideSimple = 2.1;
 
 struct RcclChoice {
   Algorithm algorithm = Algorithm::ring;

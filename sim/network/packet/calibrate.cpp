@@ -4,6 +4,7 @@
 #include <random>
 
 #include "sim/base/parallel.hpp"
+#include "sim/base/shuffle.hpp"
 #include "sim/network/packet/experiments.hpp"
 
 namespace topsim::network::packet {
@@ -41,7 +42,7 @@ bool chooses(const std::string& routing) {
 std::vector<std::size_t> shuffled(std::size_t count, std::mt19937_64& random) {
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
-  for (std::size_t i = count; i-- > 1;) std::swap(order[i], order[random() % (i + 1)]);
+  shuffle(order, random);
   return order;
 }
 

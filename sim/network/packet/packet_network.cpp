@@ -6,6 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/config/quantity.hpp"
+#include "topology/cables.hpp"
 
 namespace topsim::network::packet {
 namespace {
@@ -72,20 +73,16 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   for (std::uint32_t d = 0; d < graph.devices; ++d)
     graph.buffers.push_back(topology.facts_of(DeviceId(d)).buffer);
   const auto links = topology.links();
-  // The k-th link from a to b and the k-th from b to a are one cable.
-  std::map<std::pair<DeviceId, DeviceId>, std::vector<std::size_t>> between;
-  for (std::size_t i = 0; i < links.size(); ++i) between[{links[i].from, links[i].to}].push_back(i);
-  std::map<std::pair<DeviceId, DeviceId>, std::size_t> used;
-  for (const topology::Link& link : links) {
-    const auto back = between.find({link.to, link.from});
-    const std::size_t k = used[{link.from, link.to}]++;
-    if (back == between.end() || k >= back->second.size()) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const topology::Link link = links[i];
+    const std::optional<LinkId> back = topology::other_direction(topology, LinkId(i));
+    if (!back) {
       throw ConfigError(fmt::format("the link from {} to {} has no way back, which the packet model needs",
                                     topology.name(link.from), topology.name(link.to)));
     }
     PortSpec port;
     port.from = link.from.value, port.to = link.to.value;
-    port.reverse = static_cast<PortIndex>(back->second[k]);
+    port.reverse = static_cast<PortIndex>(back->index());
     port.framed = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
     port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
     port.marks = port.framed;
