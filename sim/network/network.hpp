@@ -28,17 +28,21 @@ struct Transfer {
   double weight = 1;
   Duration latency{};     // added after the last byte: completion = end of work + latency
   std::uint64_t tag = 0;  // given back on completion
-  // Point-to-point messages only: the ends, for models that route every packet themselves.
+
+  // The packet model, which routes every packet of a point-to-point message itself: its ends.
   DeviceId from{}, to{};
   std::uint64_t connection = 0;
   std::uint32_t slot = 0;         // messages of one connection keep their order within a slot only
   DeviceId from_nic{}, to_nic{};  // where the connection names them
   bool allow_pxn = true;          // where it does not
-  // Fluid: transfers of one line are sent one after the other, while their latencies overlap; 0: none.
-  std::uint64_t line = 0;
   // Links in order, where an end is a switch and no route is known.
   std::span<const LinkIndex> way{};
-  // Where `usage` includes its siblings' work (folding): its own, which sets its rate alone. Empty: usage.
+
+  // The flow model: transfers of one line are sent one after the other, while latencies overlap; 0: none.
+  std::uint64_t line = 0;
+
+  // The analytic model: where `usage` includes its siblings' work (folding), its own, which alone sets its
+  // rate. Empty: usage.
   std::span<const Usage> own_usage{};
 };
 
