@@ -21,7 +21,7 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
   const auto c = static_cast<std::size_t>(channel % found);
   const bool second = channel / found % 2 == 1;
   std::vector<Node> nodes(placement.ranks);
-  const auto hang = [&](std::uint32_t rank, std::uint32_t parent) {
+  const auto attach = [&](std::uint32_t rank, std::uint32_t parent) {
     nodes[rank].parent = parent;
     nodes[parent].children.push_back(rank);
   };
@@ -31,7 +31,7 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
     const nccl::Channel& chain = box.graphs->tree.channels[c];
     const auto rank = [](const PlacedBox& of, int gpu) { return of.ranks[static_cast<std::size_t>(gpu)]; };
     for (std::size_t i = 0; i + 1 < chain.gpus.size(); ++i)
-      hang(rank(box, chain.gpus[i + 1]), rank(box, chain.gpus[i]));
+      attach(rank(box, chain.gpus[i + 1]), rank(box, chain.gpus[i]));
     const TreeNode node = binary_tree(n, b, second);
     const std::uint32_t head = rank(box, chain.gpus.front());
     if (node.up < 0) {
@@ -44,7 +44,7 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
     const bool on_second =
         above.gpus.size() > 1 &&
         (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
-    hang(head, rank(parent, above.gpus[on_second ? 1 : 0]));
+    attach(head, rank(parent, above.gpus[on_second ? 1 : 0]));
     nodes[head].between = true;
     const int to_net = on_second ? above.leave_net : above.enter_net;
     if (chain.enter_net >= 0 && to_net >= 0) {

@@ -110,7 +110,7 @@ class Pipelined final : public Carrier {
   }
 
  private:
-  struct Of {
+  struct CallState {
     std::uint32_t activity = 0;
     bool runs = false;
   };
@@ -160,7 +160,7 @@ class Pipelined final : public Carrier {
   bool remembers_ = false;       // whether running calls are recorded in calls_
   RouteChange routes_;           // now in force
   std::vector<double> factors_;  // what faults leave of each link class; empty before the first
-  std::vector<Of> calls_;
+  std::vector<CallState> calls_;
   std::vector<network::Completion> completed_;
   std::vector<network::LinkIndex> bottlenecks_;  // by call
 };

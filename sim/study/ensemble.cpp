@@ -12,8 +12,8 @@ namespace topsim::study {
 namespace {
 using scenario::Scenario;
 
-// A candidate and its usual sample.
-struct Usual {
+// A candidate as its scenario says.
+struct AsGiven {
   scenario::Prepared prepared;
   scenario::Simulated simulated;  // sample 0
   Ranges ranges;
@@ -22,13 +22,13 @@ struct Usual {
 };
 
 std::optional<Duration> sample_step(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                    const Usual& usual, std::size_t sample, scenario::SimulateOptions how,
+                                    const AsGiven& given, std::size_t sample, scenario::SimulateOptions how,
                                     executor::Progress* progress) {
   const Scenario each = drawn(scenario, sample);
   how.contention = drawn_contention(sample);
-  const scenario::Prepared own = usual.chances.placements
-                                     ? drawn(usual.ranges, sample, scenario::prepare(each, catalogue, how))
-                                     : drawn(usual.ranges, sample, usual.prepared);
+  const scenario::Prepared own = given.chances.placements
+                                     ? drawn(given.ranges, sample, scenario::prepare(each, catalogue, how))
+                                     : drawn(given.ranges, sample, given.prepared);
   return scenario::step_of(each, catalogue, own, how, progress);
 }
 
@@ -66,14 +66,14 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   how.fold = options.fold;
   how.allow_oom = options.allow_oom;
   // Sample 0 of every candidate first: it is the actual result, and shows which candidates can vary.
-  std::vector<Usual> usual(scenarios.size());
+  std::vector<AsGiven> given(scenarios.size());
   for (std::size_t c = 0; c < scenarios.size(); ++c)
-    usual[c].prepared = scenario::prepare(scenarios[c], catalogue, how);
+    given[c].prepared = scenario::prepare(scenarios[c], catalogue, how);
   run_all(scenarios.size(), options.jobs, progress, [&](std::size_t c, executor::Progress* own) {
-    const topology::Topology& topology = usual[c].prepared.topology;
-    usual[c].simulated = scenario::simulate(scenarios[c], catalogue, usual[c].prepared, how, own);
-    usual[c].ranges = ranges_of(scenarios[c], topology, catalogue);
-    usual[c].chances = chances_of(scenarios[c], topology, usual[c].simulated);
+    const topology::Topology& topology = given[c].prepared.topology;
+    given[c].simulated = scenario::simulate(scenarios[c], catalogue, given[c].prepared, how, own);
+    given[c].ranges = ranges_of(scenarios[c], topology, catalogue);
+    given[c].chances = chances_of(scenarios[c], topology, given[c].simulated);
   });
 
   struct Run {
@@ -83,14 +83,14 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   std::vector<Run> runs;
   std::size_t done = 1;
   for (std::size_t c = 0; c < scenarios.size(); ++c) {
-    if (!usual[c].varies()) continue;
+    if (!given[c].varies()) continue;
     for (std::size_t s = 1; s < options.samples; ++s) runs.push_back({c, s});
     done = std::max<std::size_t>(options.samples, 1);
   }
   run_all(runs.size(), options.jobs, progress, [&](std::size_t i, executor::Progress* own) {
     if (own->stopped()) return;
     const std::size_t c = runs[i].candidate;
-    runs[i].step = sample_step(scenarios[c], catalogue, usual[c], runs[i].sample, how, own);
+    runs[i].step = sample_step(scenarios[c], catalogue, given[c], runs[i].sample, how, own);
   });
   for (const Run& run : runs) {
     if (!run.step) done = std::min(done, run.sample);
@@ -99,13 +99,13 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   std::vector<report::Candidate> candidates;
   for (std::size_t c = 0; c < scenarios.size(); ++c) {
     report::Candidate candidate;
-    candidate.result = std::move(usual[c].simulated.result);
+    candidate.result = std::move(given[c].simulated.result);
     candidate.steps.assign(done, candidate.result.step);
     for (const Run& run : runs) {
       if (run.candidate == c && run.sample < done) candidate.steps[run.sample] = *run.step;
     }
-    if (done > 1) candidate.drawn = in_words(usual[c].ranges, usual[c].chances);
-    candidate.cost = cost_model(scenarios[c], usual[c].prepared.topology, catalogue);
+    if (done > 1) candidate.drawn = in_words(given[c].ranges, given[c].chances);
+    candidate.cost = cost_model(scenarios[c], given[c].prepared.topology, catalogue);
     candidates.push_back(std::move(candidate));
   }
   return candidates;

@@ -30,7 +30,7 @@ class ClosRoutes final : public FabricRoutes {
     return find(from, to, connection, LinkId(), out);
   }
   [[nodiscard]] std::vector<std::vector<LinkShare>> bundles() const override;
-  [[nodiscard]] std::optional<Berth> berth(DeviceId leaf) const override;
+  [[nodiscard]] std::optional<LeafBundles> leaf_bundles(DeviceId leaf) const override;
   bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
               Route& out) const override {
     return find(from, to, connection, first_bundle, out);
@@ -191,16 +191,16 @@ std::vector<std::vector<LinkShare>> ClosRoutes::bundles() const {
   return result;
 }
 
-std::optional<FabricRoutes::Berth> ClosRoutes::berth(DeviceId leaf) const {
+std::optional<FabricRoutes::LeafBundles> ClosRoutes::leaf_bundles(DeviceId leaf) const {
   PathChoice policy;
   policy.routing = topology_.routing;
   if (!policy.even()) return std::nullopt;
   const auto a = static_cast<std::uint32_t>(position(leaf));
-  if (pod_of_[a] == kNone) return Berth{a, Router::kNowhere, {}};
+  if (pod_of_[a] == kNone) return LeafBundles{a, Router::kNowhere, {}};
   const Uplinks &links = uplinks_[a], &up = spine(pod_of_[a], 0);
-  return Berth{a,
-               static_cast<std::uint32_t>(switches_.size()) + pod_of_[a],
-               {links.up_latency, links.down_latency, up.up_latency, up.down_latency}};
+  return LeafBundles{a,
+                     static_cast<std::uint32_t>(switches_.size()) + pod_of_[a],
+                     {links.up_latency, links.down_latency, up.up_latency, up.down_latency}};
 }
 
 void ClosRoutes::spread_spines(std::uint32_t pod, bool up, Route& out) const {

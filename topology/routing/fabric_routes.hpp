@@ -21,11 +21,13 @@ class FabricRoutes {
   // Leaf and pod each name a pair of bundles: pair n is bundles 2n and 2n + 1. A route between two leaves
   // takes bundles of these leaves and of their pods only; which ones depends on whether the leaves, or the
   // pods, are the same. None: routes of this leaf depend on more.
-  struct Berth {
+  struct LeafBundles {
     std::uint32_t leaf, pod;  // pod: Router::kNowhere where there is none
     std::array<Duration, 4> latencies;
   };
-  [[nodiscard]] virtual std::optional<Berth> berth(DeviceId /*leaf*/) const { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<LeafBundles> leaf_bundles(DeviceId /*leaf*/) const {
+    return std::nullopt;
+  }
   // The same route as append() finds, with bundle b as link first_bundle + b.
   virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId /*first_bundle*/,
                       Route& out) const {

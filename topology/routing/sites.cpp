@@ -47,7 +47,7 @@ Sites::Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoute
     Router::Standing& standing = standings_[node];
     if (regular) {
       leaves_.clear(), pods_.clear();
-      regular = hang(node, nodes, ports, fabric, key);
+      regular = add_ports(node, nodes, ports, fabric, key);
       // The kinds of the site's cells; the site's number says which cells they are.
       for (const auto* switches : {&leaves_, &pods_})
         for (const std::uint32_t each : *switches)
@@ -69,17 +69,17 @@ Sites::Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoute
 }
 
 // Adds to the key how the node's ports are connected. False: the fabric's routes do not follow from that.
-bool Sites::hang(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports,
-                 const FabricRoutes& fabric, Key& key) {
+bool Sites::add_ports(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports,
+                      const FabricRoutes& fabric, Key& key) {
   const auto& members = nodes.shape(node).members();
   DeviceId leaf;  // of the previous port: mostly the next one's too
-  std::optional<FabricRoutes::Berth> berth;
+  std::optional<FabricRoutes::LeafBundles> leaf_bundles;
   for (std::uint32_t at = 0; at < members.size(); ++at) {
     if (!members[at].fabric) continue;
     const auto cables = ports.cables(nodes.device(node, at));
     if (cables.empty()) return false;
-    if (cables.front().at != leaf) berth = fabric.berth(cables.front().at);
-    if (!berth) return false;
+    if (cables.front().at != leaf) leaf_bundles = fabric.leaf_bundles(cables.front().at);
+    if (!leaf_bundles) return false;
     leaf = cables.front().at;
     key.push_back(at);
     key.push_back(cables.size());
@@ -87,9 +87,9 @@ bool Sites::hang(std::uint32_t node, const NodePaths& nodes, const FabricPorts& 
       key.push_back(static_cast<std::uint64_t>(cable.up_latency.count()));
       key.push_back(static_cast<std::uint64_t>(cable.down_latency.count()));
     }
-    key.push_back(index_in(leaves_, berth->leaf));
-    key.push_back(berth->pod == kNone ? kNone : index_in(pods_, berth->pod));
-    for (const Duration latency : berth->latencies)
+    key.push_back(index_in(leaves_, leaf_bundles->leaf));
+    key.push_back(leaf_bundles->pod == kNone ? kNone : index_in(pods_, leaf_bundles->pod));
+    for (const Duration latency : leaf_bundles->latencies)
       key.push_back(static_cast<std::uint64_t>(latency.count()));
   }
   return true;

@@ -41,8 +41,8 @@ class Sites {
     std::vector<std::vector<std::uint32_t>> sets_;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> place_of_;  // by member
   };
-  bool hang(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports, const FabricRoutes& fabric,
-            Key& key);
+  bool add_ports(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports,
+                 const FabricRoutes& fabric, Key& key);
   [[nodiscard]] std::uint32_t bundle_cell(std::uint32_t number, std::uint32_t which) const {
     return nodes_ + 2 * number + which;
   }

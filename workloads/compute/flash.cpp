@@ -104,21 +104,21 @@ constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
 // What limits Hopper's kernels beside products, exponentials and other vector work, scales with the fp32 rate
 // (44 against 67 TFLOP/s); on an H20 only products are reduced, to a seventh: 129.1 of its 148 TFLOP/s at 2 k
 // tokens, 107.8 causal (issue 1310). The H100's figures: "attention" of accelerators.json.
-struct Against {        // relative to an H100
+struct Relative {       // to an H100
   double cut = 1;       // factor by which products are slower than the vector rate implies
   double per_unit = 1;  // rate of products per compute unit
 };
-Against against_reference(const topology::Accelerator& accelerator, double peak) {
+Relative relative_to_reference(const topology::Accelerator& accelerator, double peak) {
   const auto& reference = accelerator.attention_reference;
   if (!reference) return {};
-  Against against;
+  Relative relative;
   const auto vector = accelerator.dense_flops.find("fp32"), product = accelerator.dense_flops.find("bf16");
   if (vector != accelerator.dense_flops.end() && product != accelerator.dense_flops.end())
-    against.cut =
+    relative.cut =
         std::max(1.0, vector->second / reference->fp32.value() / (product->second / reference->bf16.value()));
   if (accelerator.compute_units > 0)
-    against.per_unit = peak / accelerator.compute_units * reference->compute_units / reference->bf16.value();
-  return against;
+    relative.per_unit = peak / accelerator.compute_units * reference->compute_units / reference->bf16.value();
+  return relative;
 }
 
 // Offsets without a mask, heads of 128, forward. FlashAttention-3 on a Hopper: 541, 618, 628 and 639 TFLOP/s
@@ -157,7 +157,7 @@ FlashRates unmasked(FlashRates rates, double offset) {
 
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
                      const ProductRates& of) {
-  const auto [cut, per_unit] = against_reference(accelerator, of.peak);
+  const auto [cut, per_unit] = relative_to_reference(accelerator, of.peak);
   if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
     return rates_of(kernel == AttentionKernel::flash2 ? kFlash2OnHopper : kFlash1OnHopper, of.peak * cut,
                     kOldProductsOnHopper * of.peak);

@@ -9,7 +9,7 @@ namespace topsim::workloads {
 namespace {
 
 // Kept for a matrix's weight gradient: its input as the products keep it, and the gradient of its output.
-struct Kept {
+struct KeptBytes {
   double input = 0, gradient = 0;  // bytes of one number
   [[nodiscard]] double of(double in, double out) const { return in * input + out * gradient; }
 };
@@ -18,7 +18,7 @@ struct Kept {
 // again; the gradient of a row-parallel matrix's output is gathered once and kept whole
 // (zero-bubble-pipeline-parallelism, megatron/core/tensor_parallel/layers.py, pre_process: "we do not support
 // all gather grad_output"; tensor_parallel/mappings.py, _ReduceScatterToSequenceParallelRegion).
-double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const Kept& kept) {
+double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const KeptBytes& kept) {
   const double tokens = plan.tokens(), rows = rows_of(plan), h = model.hidden, t = plan.tp;
   const double input = rows_kept(plan) * h, output = tokens * h;
   const double gates = model.gated_ffn ? 2 : 1;
@@ -53,14 +53,14 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
 
 double bytes_until_weight(const ModelSpec& model, const Plan& plan, int stage) {
   const double element = bytes_of(plan.activations);
-  const Kept kept{plan.wide_inputs ? element : std::min(element, bytes_of(plan.gemm)), element};
+  const KeptBytes kept{plan.wide_inputs ? element : std::min(element, bytes_of(plan.gemm)), element};
   const int first = plan.first_layer_of(stage);
   double bytes = 0;
   for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(stage)]; ++i)
     bytes += of_layer(model, plan, kind_of(model, first + i), kept);
   if (stage == plan.global_stages() - 1)
-    bytes += Kept{element, element}.of(rows_kept(plan) * model.hidden,
-                                       plan.tokens() * model.vocab / static_cast<double>(plan.tp));
+    bytes += KeptBytes{element, element}.of(rows_kept(plan) * model.hidden,
+                                            plan.tokens() * model.vocab / static_cast<double>(plan.tp));
   return bytes;
 }
 }  // namespace topsim::workloads

@@ -14,10 +14,10 @@
 #include "sim/collective/searches.hpp"
 #include "sim/executor/step_messages.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/scenario/bench/bench_contention.hpp"
+#include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/cluster/faults.hpp"
-#include "sim/scenario/cluster/idle_network.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
-#include "sim/scenario/cluster/meetings.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -29,7 +29,7 @@ using collective::CollectiveKind;
 
 constexpr std::int64_t kElement = 4;  // float
 
-struct Setting {
+struct BenchRun {
   const Scenario& scenario;
   const topology::Router& router;
   const collective::NcclModel& nccl;
@@ -48,12 +48,12 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
 // Runs the network until nothing moves, or it is stopped. `arrived(tag, time)` may start more messages;
 // `messages` is their total number.
 template <class Arrived>
-SimTime drain(const executor::MadeNetwork& made, const Setting& setting, std::size_t messages,
+SimTime drain(const executor::MadeNetwork& made, const BenchRun& run, std::size_t messages,
               const Arrived& arrived) {
   SimTime now{};
   std::size_t count = 0;
   std::vector<network::Completion> completed;
-  for (SimTime next = made.network->next_event(); next != kNever && !setting.stopped();
+  for (SimTime next = made.network->next_event(); next != kNever && !run.stopped();
        next = made.network->next_event()) {
     completed.clear();
     made.network->advance(next, completed);
@@ -63,15 +63,15 @@ SimTime drain(const executor::MadeNetwork& made, const Setting& setting, std::si
       arrived(c.tag, c.time);
     }
   }
-  if (!setting.stopped()) require_all_arrived(made, count, messages);
+  if (!run.stopped()) require_all_arrived(made, count, messages);
   return now;
 }
 
-Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes,
-                        Meetings& meetings) {
+Duration pipelined_time(const BenchRun& run, const collective::Activity& activity, Bytes bytes,
+                        BenchContention& contention) {
   const std::vector<network::Usage> usage = usage_of(activity);
-  const auto made = idle_network(setting.scenario, setting.router, setting.slower);
-  meetings.begin({{usage, bytes}}, *made.network);
+  const auto made = idle_network(run.scenario, run.router, run.slower);
+  contention.begin({{usage, bytes}}, *made.network);
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage;
@@ -79,14 +79,14 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
   transfer.weight = activity.weight;
   transfer.latency = activity.latency - activity.queued;  // nccl-tests times twenty in a row
   made.network->start(transfer, SimTime{});
-  return drain(made, setting, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
+  return drain(made, run, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
 }
 
-Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
-  std::vector<DeviceId> ends = setting.gpus;  // followed by switches that reduce
+Duration stepwise_time(const BenchRun& run, const collective::StepPlan& plan) {
+  std::vector<DeviceId> ends = run.gpus;  // followed by switches that reduce
   ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
   executor::StepOrder order = executor::order_of(plan);
-  const auto made = idle_network(setting.scenario, setting.router, setting.slower);
+  const auto made = idle_network(run.scenario, run.router, run.slower);
   const auto send = [&](std::uint32_t m, SimTime now) {
     const collective::StepMessage& message = plan.messages[m];
     executor::NamedWay path;
@@ -94,10 +94,10 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
       path = executor::way_over(plan.ways[message.way]);
     } else {
       collective::Activity activity;
-      setting.nccl.lower_step(message, setting.gpus, activity);
+      run.nccl.lower_step(message, run.gpus, activity);
       path.usage = usage_of(activity);
     }
-    network::Transfer transfer = executor::transfer_of(message, ends, setting.nccl.allows_pxn());
+    network::Transfer transfer = executor::transfer_of(message, ends, run.nccl.allows_pxn());
     transfer.usage = path.usage;
     transfer.way = path.way;
     transfer.tag = m;
@@ -106,7 +106,7 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
     if (order.missing[m] == 0) send(m, SimTime{});
   }
-  return drain(made, setting, plan.messages.size(),
+  return drain(made, run, plan.messages.size(),
                [&](std::uint64_t tag, SimTime now) {
                  for (const std::uint32_t follower : order.followers_of(static_cast<std::uint32_t>(tag)))
                    if (--order.missing[follower] == 0) send(follower, now);
@@ -176,37 +176,37 @@ std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32
   return {static_cast<int>(nics.size()), static_cast<int>(idle)};
 }
 
-std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
-  const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
-                        network::find_model(setting.scenario.network.model).messages_only;
+std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes) {
+  const bool in_steps = run.scenario.network.collectives == CollectiveForm::steps ||
+                        network::find_model(run.scenario.network.model).messages_only;
   std::vector<BenchRow> rows;
-  Meetings meetings(setting.scenario, setting.router.topology());
+  BenchContention contention(run.scenario, run.router.topology());
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
-    BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
+    BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(run.gpus.size()));
     collective::Activity activity;
-    setting.nccl.lower(kind, row.size, setting.gpus, activity);
-    const collective::Overrides& forced = setting.scenario.network.nccl;
-    const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
-    row.rules = setting.nccl.rules(setting.gpus);
+    run.nccl.lower(kind, row.size, run.gpus, activity);
+    const collective::Overrides& forced = run.scenario.network.nccl;
+    const collective::Choice choice = run.nccl.choose(kind, row.size, run.gpus);
+    row.rules = run.nccl.rules(run.gpus);
     row.host_copies = activity.host_copies;
     if (row.host_copies) {
-      const topology::Topology& topology = setting.router.topology();
+      const topology::Topology& topology = run.router.topology();
       std::tie(row.nics, row.idle_nics) =
-          nics_of_node(topology, topology.device(setting.gpus.front()).node, activity);
+          nics_of_node(topology, topology.device(run.gpus.front()).node, activity);
     }
     if (in_steps) {
-      const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
+      const collective::StepPlan plan = run.nccl.steps(kind, row.size, run.gpus);
       row.choice = plan.choice;
       // A choice without a message form is replaced by another one.
       if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
-      if (!discarded(kind, row)) row.time = stepwise_time(setting, plan);
+      if (!discarded(kind, row)) row.time = stepwise_time(run, plan);
     } else {
       row.choice = choice;
       refuse_another(forced, kind, choice);
-      if (!discarded(kind, row)) row.time = pipelined_time(setting, activity, row.size, meetings);
+      if (!discarded(kind, row)) row.time = pipelined_time(run, activity, row.size, contention);
     }
-    if (setting.stopped()) break;  // stopped: the row's time would be incomplete
+    if (run.stopped()) break;  // stopped: the row's time would be incomplete
     if (row.time > Duration{}) {
       row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
     }
@@ -236,10 +236,10 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     const collective::NcclModel nccl(
         router, scenario.network.nccl, time,
         collective::searches_without(collective::no_searches_yet(), faults.dead));
-    const Setting setting{scenario, router,
-                          nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
-                          progress, std::move(changed.capacity_changes)};
-    return rows_of(setting, kind, sizes);
+    const BenchRun run{scenario, router,
+                       nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
+                       progress, std::move(changed.capacity_changes)};
+    return rows_of(run, kind, sizes);
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

@@ -7,8 +7,8 @@
 
 #include "sim/base/error.hpp"
 #include "sim/collective/sockets.hpp"
+#include "sim/scenario/bench/testbed.hpp"
 #include "sim/scenario/bench/traffic.hpp"
-#include "sim/scenario/bench/traffic_ground.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
@@ -111,11 +111,11 @@ const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const
   return has("link", id) ? &catalogue.link(id) : nullptr;
 }
 
-Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size, double rate) {
+Duration one_message(Testbed& testbed, DeviceId from, DeviceId to, Bytes size, double rate) {
   Duration end{};
-  ground.renew();
-  ground.send(from, to, size, 0, rate);
-  ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  testbed.renew();
+  testbed.send(from, to, size, 0, rate);
+  testbed.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
   return end;
 }
 struct TwoEnds {
@@ -143,11 +143,11 @@ struct Slots {
   std::string names;
 };
 
-Slots slots_of(const Ground& ground, TwoEnds pair) {
-  const Topology& topology = ground.topology();
+Slots slots_of(const Testbed& testbed, TwoEnds pair) {
+  const Topology& topology = testbed.topology();
   Slots slots;
   for (const DeviceId end : {pair.from, pair.to}) {
-    const auto slot = ground.tight_slot(end, end == pair.from);
+    const auto slot = testbed.tight_slot(end, end == pair.from);
     if (!slot) continue;
     slots.rate = slots.rate > 0 ? std::min(slots.rate, slot->capacity) : slot->capacity;
     slots.names += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.names.empty() ? "" : ", ", topology.name(end),
@@ -157,10 +157,10 @@ Slots slots_of(const Ground& ground, TwoEnds pair) {
 }
 
 // Two ends, and everything that their messages have in common.
-struct Way {
+struct Connection {
   const topology::Catalogue& catalogue;
-  Ground& ground;  // as libraries see it
-  Ground* bare;    // as perftest does; null: not known
+  Testbed& testbed;  // as libraries see it
+  Testbed* bare;     // as perftest does; null: not known
   TwoEnds pair;
   Verb verb;
   bool tcp;
@@ -181,34 +181,37 @@ std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
 }
 
 // nullopt: the run was stopped.
-std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
-  const auto [from, to] = way.pair;
+std::optional<PointToPointRow> row_of(const Connection& connection, Bytes size) {
+  const auto [from, to] = connection.pair;
   PointToPointRow row;
   row.size = size;
-  const Duration wire = one_message(way.ground, from, to, size, way.rate);
+  const Duration wire = one_message(connection.testbed, from, to, size, connection.rate);
   row.library = row.latency = wire;
-  if (way.nvlink != nullptr) {
-    row.latency += way.nvlink->copy_kernel;
-    row.library += way.nvlink->library;
+  if (connection.nvlink != nullptr) {
+    row.latency += connection.nvlink->copy_kernel;
+    row.library += connection.nvlink->library;
   }
-  if (way.bare != nullptr)
-    row.latency = one_message(*way.bare, from, to, size, way.rate) +
-                  host_part(way.catalogue, way.ground.topology(), from, to, size, way.verb);
+  if (connection.bare != nullptr)
+    row.latency =
+        one_message(*connection.bare, from, to, size, connection.rate) +
+        host_part(connection.catalogue, connection.testbed.topology(), from, to, size, connection.verb);
   // perftest posts 5000 messages; after a few round trips' worth of bytes the rate no longer changes.
   constexpr std::int64_t kEnough = 32 << 20;
   row.iterations =
       static_cast<int>(std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
-  way.ground.renew();
-  for (int i = 0; i < row.iterations; ++i) way.ground.send(from, to, size, static_cast<std::uint64_t>(i));
+  connection.testbed.renew();
+  for (int i = 0; i < row.iterations; ++i)
+    connection.testbed.send(from, to, size, static_cast<std::uint64_t>(i));
   Duration end{};
-  way.ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
-  if (way.ground.stopped()) return std::nullopt;
+  connection.testbed.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  if (connection.testbed.stopped()) return std::nullopt;
   // Counted from the first delivery: the time before is latency.
   const double took = seconds(end - wire);
   // Where messages do not share a link (analytic), each gets the full rate.
   row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
-  if (way.interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(way.interval));
-  if (way.tcp)
+  if (connection.interval > Duration{})
+    row.message_rate = std::min(row.message_rate, 1 / seconds(connection.interval));
+  if (connection.tcp)
     row.message_rate =
         std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
   row.bandwidth = row.message_rate * static_cast<double>(size.value());
@@ -217,14 +220,14 @@ std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
 
 PointToPoint messages_between(const Scenario& scenario, const topology::Catalogue& catalogue,
                               const TrafficOptions& options, const std::atomic<bool>* stop) {
-  Ground ground(scenario, catalogue, stop);
-  const Topology& topology = ground.topology();
+  Testbed testbed(scenario, catalogue, stop);
+  const Topology& topology = testbed.topology();
   const TwoEnds pair = ends_to_use(topology, options);
   const auto [from, to] = pair;
   PointToPoint result;
   result.from = topology.name(from), result.to = topology.name(to);
   result.verb = options.verb;
-  const topology::Route route = ground.route(from, to);
+  const topology::Route route = testbed.route(from, to);
   const auto all_links = [&](const auto& is) {
     return std::all_of(route.links.begin(), route.links.end(),
                        [&](const auto& share) { return is(share.link); });
@@ -236,21 +239,22 @@ PointToPoint messages_between(const Scenario& scenario, const topology::Catalogu
       all_links([&](LinkId link) { return topology.link(link).kind == topology::LinkKind::nvlink; });
   const std::optional<Scenario> verbs =
       tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
-  std::optional<Ground> bare;
+  std::optional<Testbed> bare;
   if (verbs) bare.emplace(*verbs, catalogue, stop);
   result.note = note_of(tcp, result.over_nvlink, verbs.has_value());
-  const Slots slots = slots_of(ground, pair);
-  Way way{catalogue,          ground,     bare ? &*bare : nullptr, pair, options.verb, tcp,
-          /*nvlink=*/nullptr, slots.rate, /*interval=*/{}};
-  if (result.over_nvlink) way.nvlink = nvlink_of(catalogue, topology, from, route.links.front().link);
+  const Slots slots = slots_of(testbed, pair);
+  Connection connection{catalogue,          testbed,    bare ? &*bare : nullptr, pair, options.verb, tcp,
+                        /*nvlink=*/nullptr, slots.rate, /*interval=*/{}};
+  if (result.over_nvlink) connection.nvlink = nvlink_of(catalogue, topology, from, route.links.front().link);
   if (tcp)
-    way.rate = way.rate > 0 ? std::min(way.rate, collective::kSocketReceive) : collective::kSocketReceive;
+    connection.rate = connection.rate > 0 ? std::min(connection.rate, collective::kSocketReceive)
+                                          : collective::kSocketReceive;
   if (!result.over_nvlink)
-    way.interval = between_messages(scenario, catalogue, topology, route);
-  else if (way.nvlink != nullptr)
-    way.interval = way.nvlink->copy_kernel;
-  if (way.interval == Duration{}) {  // a torus of chips, or a bus
-    way.interval = one_message(ground, from, to, Bytes(1), way.rate);
+    connection.interval = between_messages(scenario, catalogue, topology, route);
+  else if (connection.nvlink != nullptr)
+    connection.interval = connection.nvlink->copy_kernel;
+  if (connection.interval == Duration{}) {  // a torus of chips, or a bus
+    connection.interval = one_message(testbed, from, to, Bytes(1), connection.rate);
     if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
     result.note +=
         "; no NIC is on the way, and how many messages such ports take is not published: here "
@@ -261,7 +265,7 @@ PointToPoint messages_between(const Scenario& scenario, const topology::Catalogu
     result.note += "from memory to memory by slots slower than the cables: " + slots.names;
   }
   for (const Bytes size : options.sizes) {
-    const auto row = row_of(way, size);
+    const auto row = row_of(connection, size);
     result.complete = row.has_value();
     if (!row) break;
     result.rows.push_back(*row);

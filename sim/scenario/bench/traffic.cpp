@@ -11,7 +11,7 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/network/packet/experiments.hpp"
-#include "sim/scenario/bench/traffic_ground.hpp"
+#include "sim/scenario/bench/testbed.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
 #include "topology/build.hpp"
 
@@ -124,16 +124,16 @@ std::string where_it_ran(const Topology& topology, std::size_t flows) {
 }
 
 // Names the PCIe slots that limit what NICs send and receive; empty: none does.
-std::string slots_in_the_way(const Ground& ground, const std::vector<Pair>& pairs) {
+std::string slots_in_the_way(const Testbed& testbed, const std::vector<Pair>& pairs) {
   std::set<DeviceId> nics;
   std::set<std::string> slots;
   for (const Pair& pair : pairs) {
     for (const DeviceId end : {pair.from, pair.to}) {
-      const auto slot = ground.tight_slot(end, end == pair.from);
+      const auto slot = testbed.tight_slot(end, end == pair.from);
       if (!slot) continue;
       nics.insert(end);
-      slots.insert(
-          fmt::format("{}, {:.4g} GB/s", ground.topology().type_of(slot->link).label, slot->capacity * 1e-9));
+      slots.insert(fmt::format("{}, {:.4g} GB/s", testbed.topology().type_of(slot->link).label,
+                               slot->capacity * 1e-9));
     }
   }
   if (nics.empty()) return {};
@@ -144,48 +144,48 @@ std::string slots_in_the_way(const Ground& ground, const std::vector<Pair>& pair
 
 Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
                     const TrafficOptions& options, const std::atomic<bool>* stop) {
-  Ground ground(scenario, catalogue, stop);
-  const Topology& topology = ground.topology();
+  Testbed testbed(scenario, catalogue, stop);
+  const Topology& topology = testbed.topology();
   const Ends ends = ends_of(topology);
   std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
   // Ports that are down receive nothing.
-  pairs.erase(
-      std::remove_if(pairs.begin(), pairs.end(),
-                     [&](const Pair& pair) { return ground.cut_off(pair.from) || ground.cut_off(pair.to); }),
-      pairs.end());
+  pairs.erase(std::remove_if(
+                  pairs.begin(), pairs.end(),
+                  [&](const Pair& pair) { return testbed.cut_off(pair.from) || testbed.cut_off(pair.to); }),
+              pairs.end());
   if (pairs.empty()) {
     throw ConfigError("nobody can send: the topology has a single port",
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");
   }
   const Bytes bytes = options.sizes.front();
-  ground.renew_for_meetings();
+  testbed.renew_with_contention();
   Traffic traffic;
   traffic.where = where_it_ran(topology, pairs.size());
   for (const Pair& pair : pairs) {
-    ground.send(pair.from, pair.to, bytes, traffic.flows.size());
+    testbed.send(pair.from, pair.to, bytes, traffic.flows.size());
     TrafficFlow flow;
     flow.from = topology.name(pair.from), flow.to = topology.name(pair.to), flow.bytes = bytes;
     traffic.flows.push_back(std::move(flow));
   }
-  ground.run([&](std::uint64_t tag, Duration time) {
+  testbed.run([&](std::uint64_t tag, Duration time) {
     TrafficFlow& flow = traffic.flows[tag];
     flow.delivered = time;
     flow.goodput = static_cast<double>(bytes.value()) / seconds(time);
     traffic.last = std::max(traffic.last, time);
   });
-  traffic.complete = !ground.stopped();
+  traffic.complete = !testbed.stopped();
   traffic.fairness = jain(traffic.flows);
   for (const report::Finding& finding : packet_findings(scenario, topology))
     traffic.findings.push_back(finding.message);
-  if (ground.least_efficiency() < 1)
+  if (testbed.least_efficiency() < 1)
     traffic.findings.push_back(
         fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
                     "(topsim calibrate); network.contention=ideal leaves it out",
-                    100 * ground.least_efficiency()));
-  if (std::string slots = slots_in_the_way(ground, pairs); !slots.empty())
+                    100 * testbed.least_efficiency()));
+  if (std::string slots = slots_in_the_way(testbed, pairs); !slots.empty())
     traffic.findings.push_back(std::move(slots));
-  if (ground.packets() == nullptr) return traffic;
-  const packet::Episodes& engine = ground.packets()->messages();
+  if (testbed.packets() == nullptr) return traffic;
+  const packet::Episodes& engine = testbed.packets()->messages();
   Bytes longest{};
   Duration paused{};
   for (packet::PortIndex p = 0; p < topology.links().size(); ++p) {
@@ -195,7 +195,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
     paused += engine.paused(p);
   }
   traffic.queues = queues_of(engine.counters(), longest, paused);
-  for (std::string& finding : ground.packets()->findings()) traffic.findings.push_back(std::move(finding));
+  for (std::string& finding : testbed.packets()->findings()) traffic.findings.push_back(std::move(finding));
   return traffic;
 }
 

@@ -74,8 +74,9 @@ report::Finding of_hashed_all_to_alls() {
 }
 }  // namespace
 
-void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
-                          bool interval, executor::Progress* progress, report::Result& result) {
+void add_network_findings(const FoldedScenario& runs, const executor::RunOptions& run,
+                          const executor::Outcome& outcome, bool interval, executor::Progress* progress,
+                          report::Result& result) {
   for (const std::string& remark : outcome.network_remarks)
     result.findings.push_back({report::Severity::warning,
                                remark,

@@ -3,12 +3,13 @@
 
 #include "sim/executor/options.hpp"
 #include "sim/report/result.hpp"
-#include "sim/scenario/run/runs.hpp"
+#include "sim/scenario/run/folded_scenario.hpp"
 
 namespace topsim::scenario {
 
 // `interval`: also the step at either end of the calibration's interval, two more runs. `progress`, which may
 // be null, stops these.
-void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
-                          bool interval, executor::Progress* progress, report::Result& result);
+void add_network_findings(const FoldedScenario& runs, const executor::RunOptions& run,
+                          const executor::Outcome& outcome, bool interval, executor::Progress* progress,
+                          report::Result& result);
 }  // namespace topsim::scenario

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "sim/scenario/run/runs.hpp"
+#include "sim/scenario/run/folded_scenario.hpp"
 
 namespace topsim::scenario {
 std::vector<Problem> topology_refusals(const Scenario& scenario, const topology::Catalogue& catalogue) {
@@ -16,7 +16,7 @@ std::vector<Problem> topology_refusals(const Scenario& scenario, const topology:
     options.allow_oom = true;
     const Prepared prepared = prepare(whole, catalogue, options);
     const topology::Router router(prepared.topology, whole.run.seed, {}, whole.network.packet.queue_pairs());
-    (void)Runs(whole, prepared, router, {}, {});
+    (void)FoldedScenario(whole, prepared, router, {}, {});
   } catch (const ConfigError& error) {
     const ConfigError placed = located(error, scenario);
     std::copy_if(placed.problems().begin(), placed.problems().end(), std::back_inserter(refused),

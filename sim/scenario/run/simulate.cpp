@@ -21,9 +21,9 @@
 #include "sim/scenario/findings/hardware_findings.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/run/facts.hpp"
+#include "sim/scenario/run/folded_scenario.hpp"
 #include "sim/scenario/run/network_findings.hpp"
 #include "sim/scenario/run/replayed.hpp"
-#include "sim/scenario/run/runs.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/training_step.hpp"
@@ -158,7 +158,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   add_detours(scenario, prepared, faults, run);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                 scenario.network.packet.queue_pairs());
-  const Runs runs(scenario, prepared, router, faults.dead, run);
+  const FoldedScenario runs(scenario, prepared, router, faults.dead, run);
   const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
   simulated.flows_met = outcome.least_efficiency < 1;
@@ -202,7 +202,8 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
     add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());
-    executor::Outcome outcome = Runs(scenario, prepared, router, faults.dead, run).run(run, progress);
+    executor::Outcome outcome =
+        FoldedScenario(scenario, prepared, router, faults.dead, run).run(run, progress);
     if (!outcome.complete) return {};
     if (collectives != nullptr) *collectives = std::move(outcome.collectives);
     return metrics::mean_step(outcome.step_times);

@@ -1,4 +1,4 @@
-#include "sim/scenario/cluster/meetings.hpp"
+#include "sim/scenario/bench/bench_contention.hpp"
 
 #include <utility>
 
@@ -6,7 +6,8 @@
 
 namespace topsim::scenario {
 
-Meetings::Meetings(const Scenario& scenario, const topology::Topology& topology) : topology_(topology) {
+BenchContention::BenchContention(const Scenario& scenario, const topology::Topology& topology)
+    : topology_(topology) {
   if (scenario.network.model != "flow" || scenario.network.contention != ContentionForm::calibrated) return;
   options_.congestion = shipped_congestion();
   options_.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
@@ -14,7 +15,7 @@ Meetings::Meetings(const Scenario& scenario, const topology::Topology& topology)
     system_.links.push_back({{LinkId(l)}, topology.links()[l].capacity});
 }
 
-void Meetings::begin(std::vector<Flow> flows, network::Network& network) {
+void BenchContention::begin(std::vector<Flow> flows, network::Network& network) {
   if (!options_.congestion) return;
   system_.activities.clear();
   for (Flow& flow : flows) {
@@ -29,7 +30,8 @@ void Meetings::begin(std::vector<Flow> flows, network::Network& network) {
   contention_->settle(network, SimTime{});
 }
 
-void Meetings::ended(std::span<const network::Completion> flows, network::Network& network, SimTime now) {
+void BenchContention::ended(std::span<const network::Completion> flows, network::Network& network,
+                            SimTime now) {
   if (!contention_) return;
   for (const network::Completion& flow : flows) contention_->ended(static_cast<std::uint32_t>(flow.tag));
   contention_->settle(network, now);

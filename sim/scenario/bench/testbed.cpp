@@ -1,4 +1,4 @@
-#include "sim/scenario/bench/traffic_ground.hpp"
+#include "sim/scenario/bench/testbed.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -21,20 +21,21 @@ Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue
 }
 }  // namespace
 
-Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
+Testbed::Testbed(const Scenario& scenario, const topology::Catalogue& catalogue,
+                 const std::atomic<bool>* stop)
     : scenario_(scenario),
       stop_(stop),
       topology_(with_switches_apart(scenario, catalogue)),
       faults_(faults()),
       router_(topology_, scenario.run.seed, faults_.dead, scenario.network.packet.queue_pairs()) {}
 
-Ground::Faulty Ground::faults() const {
+Testbed::Faulty Testbed::faults() const {
   executor::RunOptions changed;
   AppliedFaults applied = apply_faults(scenario_, topology_, changed, holds_throughout);
   return {std::move(applied.dead), std::move(changed.capacity_changes)};
 }
 
-bool Ground::cut_off(DeviceId port) const {
+bool Testbed::cut_off(DeviceId port) const {
   if (faults_.dead.empty()) return false;
   // A NIC also has links to its accelerators, which do not count.
   const bool nic = topology_.device(port).kind == topology::DeviceKind::nic;
@@ -47,14 +48,14 @@ bool Ground::cut_off(DeviceId port) const {
   });
 }
 
-double Ground::capacity(LinkId link) const {
+double Testbed::capacity(LinkId link) const {
   double capacity = topology_.link(link).capacity.value();
   for (const executor::CapacityChange& change : faults_.slower)
     if (change.link == link) capacity *= change.factor;
   return capacity;
 }
 
-std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
+std::optional<Testbed::Slot> Testbed::tight_slot(DeviceId end, bool sends) const {
   using topology::DeviceKind;
   if (topology_.device(end).kind != DeviceKind::nic) return {};
   double cables = 0;
@@ -73,20 +74,21 @@ std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
   return slot && slot->capacity < cables ? slot : std::nullopt;
 }
 
-void Ground::renew() {
+void Testbed::renew() {
   network_ = idle_network(scenario_, router_, faults_.slower);
   sent_ = arrived_ = 0;
-  meetings_.reset();
+  contention_.reset();
 }
 
-void Ground::renew_for_meetings() {
+void Testbed::renew_with_contention() {
   renew();
   flows_.clear();
-  if (scenario_.network.model == "flow") meetings_.emplace(scenario_, topology_);
+  if (scenario_.network.model == "flow") contention_.emplace(scenario_, topology_);
 }
 
 // Traffic between two NICs uses their cables, also within one node if the fabric connects them.
-void Ground::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const {
+void Testbed::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query,
+                         topology::Route& out) const {
   const auto is_nic = [&](DeviceId id) { return topology_.device(id).kind == topology::DeviceKind::nic; };
   query = {.from = from, .to = to};
   if (is_nic(from) && is_nic(to)) query.from_nic = from, query.to_nic = to;
@@ -98,14 +100,14 @@ void Ground::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query,
   if (!out.reachable()) throw ConfigError(router_.why_unreachable(from, to));
 }
 
-topology::Route Ground::route(DeviceId from, DeviceId to) const {
+topology::Route Testbed::route(DeviceId from, DeviceId to) const {
   topology::RouteQuery query;
   topology::Route route;
   find_route(from, to, query, route);
   return route;
 }
 
-void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate) {
+void Testbed::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate) {
   topology::RouteQuery query;
   find_route(from, to, query, route_);
   const Duration latency = route_.latency;
@@ -127,7 +129,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, do
   transfer.from = query.from, transfer.to = query.to;
   transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
   network_.network->start(transfer, SimTime{});
-  if (meetings_) flows_.push_back({usage_, bytes});
+  if (contention_) flows_.push_back({usage_, bytes});
   ++sent_;
 }
 

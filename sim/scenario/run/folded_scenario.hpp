@@ -12,11 +12,11 @@
 
 namespace topsim::scenario {
 
-class Runs {
+class FoldedScenario {
  public:
   // REQUIRES: the arguments outlive it. `dead`: from the beginning to the end.
-  Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-       std::span<const LinkId> dead, const executor::RunOptions& options);
+  FoldedScenario(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
+                 std::span<const LinkId> dead, const executor::RunOptions& options);
 
   // `options` may differ from the constructor's in what folding does not depend on: steps, records.
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim/executor/options.hpp"
-#include "sim/scenario/cluster/idle_network.hpp"
-#include "sim/scenario/cluster/meetings.hpp"
+#include "sim/scenario/bench/bench_contention.hpp"
+#include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/routes.hpp"
@@ -16,11 +16,11 @@
 namespace topsim::scenario {
 
 // The topology with every switch separate, and the faults that hold throughout.
-class Ground {
+class Testbed {
  public:
   // REQUIRES: the scenario and `stop` (which may be null) outlive it.
-  Ground(const Scenario& scenario, const topology::Catalogue& catalogue,
-         const std::atomic<bool>* stop = nullptr);
+  Testbed(const Scenario& scenario, const topology::Catalogue& catalogue,
+          const std::atomic<bool>* stop = nullptr);
 
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
   [[nodiscard]] bool cut_off(DeviceId port) const;                        // all its links are dead
@@ -28,7 +28,7 @@ class Ground {
   void renew();  // a network that has carried nothing
   // The same; all messages then start together, with tags 0, 1, ... in order, and the fluid loses what
   // packets lose where they meet.
-  void renew_for_meetings();
+  void renew_with_contention();
   // A NIC's message begins or ends in the memory behind it, whose slot it crosses. `rate` (bytes/s): a cap by
   // what the slots allow a single message; 0: slots are links like others, which messages share. In both
   // cases they add no latency: the NICs' own includes the hosts.
@@ -50,7 +50,7 @@ class Ground {
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
-    if (meetings_) meetings_->begin(std::move(flows_), *network_.network);
+    if (contention_) contention_->begin(std::move(flows_), *network_.network);
     while (arrived_ < sent_ && !stopped()) {
       const SimTime next = network_.network->next_event_before(horizon);
       if (next == kNever) break;
@@ -58,7 +58,7 @@ class Ground {
         completed.clear();
         network_.network->advance(next, completed);
         arrived_ += completed.size();
-        if (meetings_) meetings_->ended(completed, *network_.network, next);
+        if (contention_) contention_->ended(completed, *network_.network, next);
         for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
       if (next >= horizon) horizon = next + kSlice;  // also where the network returns the horizon
@@ -68,7 +68,7 @@ class Ground {
   // Null on another model.
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return network_.packets; }
   // The lowest efficiency of a port where flows met; 1: none met.
-  [[nodiscard]] double least_efficiency() const { return meetings_ ? meetings_->least() : 1; }
+  [[nodiscard]] double least_efficiency() const { return contention_ ? contention_->least() : 1; }
 
  private:
   struct Faulty {
@@ -88,8 +88,8 @@ class Ground {
   std::size_t sent_ = 0, arrived_ = 0;
   topology::Route route_;
   std::vector<network::Usage> usage_;
-  std::optional<Meetings> meetings_;
-  std::vector<Meetings::Flow> flows_;
+  std::optional<BenchContention> contention_;
+  std::vector<BenchContention::Flow> flows_;
 };
 
 // Possible end ports: NICs node by node; accelerators where nodes have none or there is only one node.

@@ -11,11 +11,11 @@
 
 namespace topsim::scenario {
 
-class Meetings {
+class BenchContention {
  public:
   // Nothing meets on another model than flow, and where network.contention is ideal. REQUIRES: the topology
   // outlives it; links of a network are its links.
-  Meetings(const Scenario& scenario, const topology::Topology& topology);
+  BenchContention(const Scenario& scenario, const topology::Topology& topology);
 
   struct Flow {
     std::vector<network::Usage> usage;

@@ -1,4 +1,4 @@
-#include "sim/scenario/run/runs.hpp"
+#include "sim/scenario/run/folded_scenario.hpp"
 
 #include "sim/base/error.hpp"
 #include "sim/base/heap.hpp"
@@ -41,11 +41,11 @@ void expect_classes(std::size_t ranks) {
 }  // namespace
 
 // If a reduction in the switches has stopped, a job that waits for a failed part waits for that reduction.
-void Runs::say_stop() const {
+void FoldedScenario::say_stop() const {
   if (!stops_.empty()) throw ConfigError({stops_.front().problem});
 }
 template <class Work>
-void Runs::explained(const Work& work) const {
+void FoldedScenario::explained(const Work& work) const {
   try {
     work();
   } catch (const executor::CutOff& cut) {
@@ -65,8 +65,9 @@ void Runs::explained(const Work& work) const {
   }
 }
 
-Runs::Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-           std::span<const LinkId> dead, const executor::RunOptions& options)
+FoldedScenario::FoldedScenario(const Scenario& scenario, const Prepared& prepared,
+                               const topology::Router& router, std::span<const LinkId> dead,
+                               const executor::RunOptions& options)
     : scenario_(scenario),
       prepared_(prepared),
       router_(router),
@@ -78,7 +79,8 @@ Runs::Runs(const Scenario& scenario, const Prepared& prepared, const topology::R
   stops_ = sharp_stops(system_, prepared.topology, options.capacity_changes);
 }
 
-executor::Outcome Runs::run(const executor::RunOptions& options, executor::Progress* progress) const {
+executor::Outcome FoldedScenario::run(const executor::RunOptions& options,
+                                      executor::Progress* progress) const {
   executor::Outcome outcome;
   explained(
       [&] { outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress); });

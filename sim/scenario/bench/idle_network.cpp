@@ -1,4 +1,4 @@
-#include "sim/scenario/cluster/idle_network.hpp"
+#include "sim/scenario/bench/idle_network.hpp"
 
 #include <fmt/format.h>
 
