@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,5 +71,11 @@ inline std::string path_of(const Topology& t, const Route& r) {
     add(t.link(r.links[i].link).to);
   }
   return text;
+}
+inline std::map<int, int> switches_by_tier(const Topology& t) {
+  std::map<int, int> count;
+  for (const Device& d : t.devices())
+    if (d.kind == DeviceKind::fabric_switch) count[d.tier] += d.count;
+  return count;
 }
 }  // namespace topsim::topology::test
