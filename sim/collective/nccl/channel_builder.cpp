@@ -1,3 +1,4 @@
+// One search with its way back: all moves change the same attempt, so they stay in one file.
 #include "sim/collective/nccl/channel_builder.hpp"
 
 #include <algorithm>
