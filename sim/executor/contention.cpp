@@ -96,7 +96,7 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
   if (flow.known) return flow;
   flow.known = true;
   const fold::Activity& a = system_.activities[activity];
-  double own = 0, table_port = 0;
+  double own = 0, port_in_table = 0;
   const fold::Activity::Detour* detour = a.on(detour_);
   const auto& own_usage = detour != nullptr ? detour->own_usage : a.own_usage;
   const auto& usage = detour != nullptr ? detour->usage : a.usage;
@@ -104,7 +104,7 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
     const Source& source = sources_[use.link];
     if (source.capacity == 0 || use.coefficient / source.capacity <= own) continue;
     own = use.coefficient / source.capacity;
-    table_port = source.table_port;
+    port_in_table = source.table_port;
   }
   if (own == 0) return flow;
   for (const network::Usage& use : fold::Activity::view(usage)) {
@@ -113,7 +113,7 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
     const double source = sources_[use.link].capacity;
     if (source > 0) flow.sources.push_back({use.link, use.coefficient / source / own});
   }
-  flow.log_bytes = std::log2(std::max(own * table_port * static_cast<double>(a.bytes.value()), 1.0));
+  flow.log_bytes = std::log2(std::max(own * port_in_table * static_cast<double>(a.bytes.value()), 1.0));
   return flow;
 }
 

@@ -1,4 +1,6 @@
 // PyTorch: DDP, DataParallel, FSDP.
+#include <limits>
+
 #include "workloads/framework/rows.hpp"
 
 namespace topsim::workloads {
@@ -184,7 +186,7 @@ Framework fsdp_2023() {
   // algorithms/_comm_hooks/default_hooks.py, reduce_scatter_hook: grad.div_(gradient_predivide_factor). The
   // compute stream waits for no reduction before the end (_runtime_utils.py, _post_backward_final_callback).
   row.gradient_passes = 2;
-  row.outstanding_reductions = 1000;
+  row.outstanding_reductions = std::numeric_limits<int>::max();
   row.fused_cross_entropy = true;
   return row;
 }
