@@ -200,13 +200,8 @@ TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
     EXPECT_EQ(hops, all_hops);
     EXPECT_EQ(4 * hops, 7 * one_hops);
     EXPECT_EQ(none, 0U);
-    if (control == FlowControl::credit) {
-      EXPECT_EQ(skipped, 6U);  // of 7
-      EXPECT_EQ(events, one_events);
-    } else {
-      EXPECT_EQ(skipped,
-                5U);  // ports that share a buffer are never alike, so each star has its record
-    }
+    EXPECT_EQ(skipped, 6U);  // of 7
+    EXPECT_EQ(events, one_events);
     EXPECT_LT(events, all_events);
   }
 }

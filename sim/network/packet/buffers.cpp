@@ -107,6 +107,7 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
       if (device.shared_used + bytes > device.shared_total) return false;
     }
     device.shared_used += bytes;
+    device.most_used = std::max(device.most_used, device.shared_used);
     return true;
   }
   if (control != FlowControl::pfc || row.lane == 0) return true;
@@ -116,6 +117,7 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
     share.used += bytes;
     return true;
   }
+  device.fullest = std::max(device.fullest, share.used + bytes - reserve);
   std::uint32_t limit = threshold(in);
   if (share.used + bytes - reserve > limit) {
     settle(ports[in].to);
@@ -127,6 +129,7 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
     return true;
   }
   device.shared_used += std::min(bytes, share.used + bytes > reserve ? share.used + bytes - reserve : 0);
+  device.most_used = std::max(device.most_used, device.shared_used);
   share.used += bytes;
   return true;
 }

@@ -5,20 +5,13 @@
 
 namespace topsim::network::packet {
 
-LocalNames::Classes::Classes(const Graph& graph, const PacketSpec& spec) {
-  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, PortIndex, std::uint32_t>;
+LocalNames::Classes::Classes(const Graph& graph, const Engine& engine) {
+  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, bool, std::int64_t>;
   std::map<Look, std::uint32_t> known;
-  const CongestionControlKind kind = settled_congestion_control(graph, spec);
-  const bool draws =
-      spec.ecn.enabled && (kind == CongestionControlKind::dcqcn || kind == CongestionControlKind::dctcp);
-  for (PortIndex p = 0; p < graph.ports.size(); ++p) {
-    const PortSpec& port = graph.ports[p];
-    // Every port that marks at random has random numbers of its own.
-    const PortIndex marks = !port.marks ? kNone : draws ? p : 0;
-    // Other ports of the device share its buffer, so ports of two devices are never taken to be alike.
+  for (const PortSpec& port : graph.ports) {
     const bool shared = port.flow_control != FlowControl::credit;
     const Look look(port.rate.value(), port.latency, graph.ports[port.reverse].latency, port.flow_control,
-                    port.framed, marks, shared ? port.to : kNone);
+                    port.framed, port.marks, shared ? engine.shared_buffer(port.to).value() : 0);
     class_.push_back(known.try_emplace(look, static_cast<std::uint32_t>(known.size())).first->second);
   }
   next_ = static_cast<std::uint32_t>(known.size());
@@ -33,8 +26,16 @@ std::uint32_t LocalNames::local(PortIndex port) const {
   return known == port_.end() ? kNone : known->second;
 }
 
+std::uint32_t LocalNames::local_device(DeviceIndex device) const {
+  const auto known = device_.find(device);
+  return known == device_.end() ? kNone : known->second.number;
+}
+
 LocalNames::Touched& LocalNames::device(DeviceIndex device) {
-  return device_.try_emplace(device, Touched{static_cast<std::uint32_t>(device_.size()), {}}).first->second;
+  const auto number = static_cast<std::uint32_t>(devices_.size());
+  const auto [known, fresh] = device_.try_emplace(device, Touched{number, {}});
+  if (fresh) devices_.push_back(device);
+  return known->second;
 }
 
 void LocalNames::read(PortIndex port, const Graph& graph, const Classes& classes,

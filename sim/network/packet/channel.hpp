@@ -18,20 +18,19 @@ struct Channel {
   std::uint32_t number = 0;
   std::vector<Ends> pairs;  // as they are now; others before a move (Episodes::move)
   Duration path_latency{};
-  // What it shares with channels that have the same entry: its ports, and devices whose buffer several ports
-  // fill (PFC, loss) as ports.size() + device. Ascending.
-  std::vector<std::uint32_t> claims;
-  bool one_path = true;  // false: packets choose among several, by hashes of their own numbers
+  std::vector<PortIndex> claims;  // its ports, ascending
+  bool one_path = true;           // false: packets choose among several, by hashes of their own numbers
 };
 
 // Numbers ports and devices in the order in which a region first touches them. Two regions whose channels
-// read alike are the same network in another place, and the same happens in both.
+// read alike are the same network in another place, and the same happens in both, unless random numbers are
+// drawn: every port has its own.
 class LocalNames {
  public:
   // What distinguishes ports and devices of a graph beyond their position.
   class Classes {
    public:
-    Classes(const Graph& graph, const PacketSpec& spec);
+    Classes(const Graph& graph, const Engine& engine);
     [[nodiscard]] std::uint32_t of(PortIndex port) const { return class_[port]; }
     void set_apart(PortIndex port);  // it is no longer like any other
 
@@ -45,6 +44,8 @@ class LocalNames {
                                                 const Classes& classes);
   [[nodiscard]] const std::vector<PortIndex>& ports() const { return ports_; }  // by local number
   [[nodiscard]] std::uint32_t local(PortIndex port) const;                      // kNone: not yet touched
+  [[nodiscard]] const std::vector<DeviceIndex>& devices() const { return devices_; }  // by local number
+  [[nodiscard]] std::uint32_t local_device(DeviceIndex device) const;  // kNone: not yet touched
 
  private:
   struct Touched {
@@ -57,5 +58,6 @@ class LocalNames {
   std::map<PortIndex, std::uint32_t> port_;
   std::map<DeviceIndex, Touched> device_;
   std::vector<PortIndex> ports_;
+  std::vector<DeviceIndex> devices_;
 };
 }  // namespace topsim::network::packet

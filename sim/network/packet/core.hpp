@@ -79,6 +79,10 @@ class __attribute__((visibility("hidden"))) Core {
 
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }
+  [[nodiscard]] const Device& device(DeviceIndex d) const { return devices_[d]; }
+  BufferUse forget_use(DeviceIndex d) {
+    return {std::exchange(devices_[d].most_used, 0), std::exchange(devices_[d].fullest, 0)};
+  }
 
  private:
   enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30 };

@@ -127,9 +127,20 @@ Tally Engine::take() {
     port.most_waiting = 0;
     record = {};
   }
+  for (DeviceIndex d = 0; d < core_->graph.devices; ++d)
+    if (core_->device(d).fullest > 0 || core_->device(d).most_used > 0)
+      tally.buffers.emplace_back(d, core_->forget_use(d));
   tally.counters = core_->counters;
   core_->counters = {};
   return tally;
+}
+
+Bytes Engine::shared_buffer(DeviceIndex device) const {
+  return Bytes(static_cast<std::int64_t>(core_->device(device).shared_total));
+}
+
+BufferUse Engine::buffer_use(DeviceIndex device) const {
+  return {core_->device(device).most_used, core_->device(device).fullest};
 }
 
 bool Engine::ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const {

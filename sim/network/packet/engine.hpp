@@ -37,6 +37,7 @@ struct Connection {
 struct Counters {
   std::uint64_t events = 0, hops = 0, data_packets = 0, acks = 0, notifications = 0;
   std::uint64_t pauses = 0, drops = 0, repeats = 0, timeouts = 0, marks = 0;
+  std::uint64_t draws = 0;  // random numbers
   Counters& operator+=(const Counters& o) { return each(o, 1); }
   Counters& operator-=(const Counters& o) { return each(o, ~std::uint64_t{0}); }  // times -1
 
@@ -45,9 +46,15 @@ struct Counters {
     events += sign * o.events, hops += sign * o.hops, data_packets += sign * o.data_packets;
     acks += sign * o.acks, notifications += sign * o.notifications, pauses += sign * o.pauses;
     drops += sign * o.drops, repeats += sign * o.repeats, timeouts += sign * o.timeouts;
-    marks += sign * o.marks;
+    marks += sign * o.marks, draws += sign * o.draws;
     return *this;
   }
+};
+
+// The most bytes that were in a device's shared buffer, and of one ingress.
+struct BufferUse {
+  std::uint64_t used = 0;
+  std::uint32_t fullest = 0;
 };
 
 // Totals of ports and counters (episodes.hpp).
@@ -58,7 +65,8 @@ struct Tally {
     std::uint64_t wire_bytes = 0, payload_bytes = 0;
     Duration busy{}, paused{};
   };
-  std::vector<Row> ports;  // those that did anything, ascending
+  std::vector<Row> ports;                                  // those that did anything, ascending
+  std::vector<std::pair<DeviceIndex, BufferUse>> buffers;  // of those that held anything
   Counters counters;
 };
 
@@ -123,7 +131,9 @@ class Engine {
   // Resets packet numbers, turns and random sequences. REQUIRES: rests_from() has passed.
   void rest();
   [[nodiscard]] Tally::Row tally(PortIndex port) const;
-  Tally take();  // and everything counts from zero again
+  Tally take();                                                  // and everything counts from zero again
+  [[nodiscard]] Bytes shared_buffer(DeviceIndex device) const;   // without reserves and headroom
+  [[nodiscard]] BufferUse buffer_use(DeviceIndex device) const;  // so far
   // Ports that the pair's packets and replies may use, in order; returns whether there is one path each.
   bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
   // Conservation, for tests: an idle network has every buffer byte and every credit back. Returns the error,

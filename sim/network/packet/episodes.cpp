@@ -9,10 +9,15 @@ Episodes::Episodes(const Graph& graph, const PacketSpec& spec, bool skip)
       spec_(spec),
       apart_(spec.loss.probability == 0),
       skip_(skip && apart_),
-      classes_(graph, spec),
       planner_(graph, spec),
-      claimed_(graph.ports.size() + graph.devices, kNone),
-      totals_(graph.ports.size()) {}
+      classes_(graph, planner_),
+      claimed_(graph.ports.size(), kNone),
+      sharers_(graph.devices),
+      has_buffer_(graph.devices, false),
+      totals_(graph.ports.size()) {
+  for (const PortSpec& port : graph.ports)
+    if (port.flow_control != FlowControl::credit) has_buffer_[port.to] = true;
+}
 Episodes::~Episodes() = default;
 
 const Channel& Episodes::open(const std::vector<Connection>& connections) {
@@ -24,18 +29,13 @@ const Channel& Episodes::open(const std::vector<Connection>& connections) {
 }
 
 void Episodes::find_ways(const std::vector<Connection>& connections, Channel& channel) {
-  const auto claim = [&](PortIndex port) {
-    channel.claims.push_back(port);
-    if (graph_.ports[port].flow_control != FlowControl::credit)
-      channel.claims.push_back(static_cast<std::uint32_t>(graph_.ports.size()) + graph_.ports[port].to);
-  };
   channel.one_path = true;
   for (const Connection& connection : connections) {
     const PairIndex pair = planner_.connect(connection);
     Channel::Ends ends{connection, {}, {}};
     channel.one_path &= planner_.ways(pair, ends.there, ends.back);
-    for (const PortIndex port : ends.there) claim(port);
-    for (const PortIndex port : ends.back) claim(port);
+    for (const auto* ports : {&ends.there, &ends.back})
+      channel.claims.insert(channel.claims.end(), ports->begin(), ports->end());
     channel.path_latency = planner_.path_latency(pair);
     channel.pairs.push_back(std::move(ends));
   }
@@ -46,11 +46,13 @@ void Episodes::find_ways(const std::vector<Connection>& connections, Channel& ch
 void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag,
                      std::uint64_t order, SimTime now) {
   now_ = std::max(now_, now);
+  part_before(now_);
   Region& region = region_for(channel, now);
   const bool first = region.inputs.empty();
   region.messages.push_back({tag, order, arrivals_++});
   add_input(region, channel, bytes, extra, now);
   const auto input = static_cast<std::uint32_t>(region.inputs.size() - 1);
+  if (!first) compare_twins(region, input);
   if (region.workplace) {
     send(region, input);
   } else if (first) {
@@ -59,12 +61,15 @@ void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::u
     const Record& record = *region.followed;
     const bool expected =
         record.inputs.size() > input && record.inputs[input] == region.inputs[input] &&
-        record.words[region.inputs[input].channel] == region.words[region.inputs[input].channel];
+        record.words[region.inputs[input].channel] == region.words[region.inputs[input].channel] &&
+        region.draws_like(record);
     if (!expected && !follow(region, now)) simulate(region);
   }
+  keep_apart(region);
 }
 
 SimTime Episodes::next(const Region& region) const {
+  if (region.leader != nullptr) return kNever;  // nothing without the leader
   if (region.mode == Region::Mode::simulated) {
     if (!region.workplace) return std::max(region.begin, now_);
     const SimTime next = region.engine().next_event();
@@ -88,20 +93,25 @@ SimTime Episodes::next_event() const {
   return std::max(first, now_);  // an engine that was stopped may be behind
 }
 
+// When the region could complete a message at the earliest, or so far ahead as others may be of it.
+SimTime Episodes::next_completion(const Region& region, SimTime next) {
+  const Duration extra =
+      region.buffers.empty() ? region.least_extra : std::min<Duration>(region.least_extra, kMostAhead);
+  return next == kNever ? kNever : next + extra;
+}
+
 // A region may be simulated up to the first time at which another region could complete a message: only a
 // completion lets the caller send.
 void Episodes::run_ahead(SimTime limit) {
-  for (const auto& [number, region] : regions_) {
-    if (region->mode == Region::Mode::replayed) limit = std::min(limit, next(*region));
-  }
-  for (;;) {
-    Region* furthest_behind = nullptr;
+  part_before(limit);
+  while (!stopped_ || !stopped_()) {
+    const Region* furthest_behind = nullptr;
     SimTime first = kNever, second = kNever;  // possible completions
     for (const auto& [number, region] : regions_) {
-      if (region->mode == Region::Mode::replayed) continue;
-      const SimTime event = next(*region);
-      if (event == kNever) continue;
-      const SimTime possible = event + region->least_extra;
+      const SimTime next = this->next(*region);
+      if (region->mode == Region::Mode::replayed) limit = std::min(limit, next);
+      if (region->mode != Region::Mode::simulated) continue;
+      const SimTime possible = next_completion(*region, next);
       if (possible < first) {
         second = first;
         first = possible;
@@ -110,28 +120,43 @@ void Episodes::run_ahead(SimTime limit) {
         second = std::min(second, possible);
       }
     }
-    if (furthest_behind == nullptr || first > limit || (stopped_ && stopped_())) return;
-    Region& region = *furthest_behind;
-    const std::size_t before = done_.size();  // attach() sends the messages so far, which may complete some
-    if (!region.workplace) attach(region);
-    for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
-    region.engine().run_to_delivery(std::min(limit, second) - region.shift);
-    collect(region);
-    for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
+    if (furthest_behind == nullptr || first > limit) return;
+    const std::size_t before = done_.size();
+    for (const auto& [number, region] : regions_) {
+      if (region->mode != Region::Mode::simulated) continue;
+      // Twins that draw random numbers may complete something before their leader does.
+      const bool furthest = region.get() == furthest_behind && region->twins.empty();
+      run_to_delivery(*region, std::min(limit, furthest ? second : first));
+      for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
+    }
+    keep_all_apart();
   }
+}
+
+void Episodes::run_to_delivery(Region& region, SimTime time) {
+  if (next(region) > time) return;
+  if (!region.workplace) return attach(region);  // which sends the messages so far, and may complete some
+  region.engine().run_to_delivery(region.in_engine(time));
+  collect(region);
 }
 
 void Episodes::advance(SimTime now) {
   now_ = std::max(now_, now);
-  for (auto at = regions_.begin(); at != regions_.end();) {
-    Region& region = *(at++)->second;  // close() may remove it
-    advance(region, now);
-    close(region, now);
-  }
+  part_before(now_);
+  do {
+    for (auto at = regions_.begin(); at != regions_.end();) {
+      const auto [number, region] = std::pair(at->first, at->second.get());
+      advance(*region, now);
+      close(*region, now);
+      at = regions_.upper_bound(number);
+    }
+  } while (!keep_all_apart());
   told_until_ = now_;
 }
 
 void Episodes::advance(Region& region, SimTime now) {
+  if (region.leader != nullptr) advance(*region.leader, now);
+  if (region.leader != nullptr) return;  // it has not left
   if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
     const bool missed = region.inputs.size() < record.inputs.size() &&
@@ -154,6 +179,7 @@ void Episodes::advance(Region& region, SimTime now) {
 
 // An episode ends at rest; a message that starts later begins another one.
 bool Episodes::close(Region& region, SimTime now) {
+  if (region.leader != nullptr && !close(*region.leader, now)) return false;
   if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
     if (region.inputs.size() < record.inputs.size() || region.since_begin(now) < record.end) return false;
@@ -179,7 +205,7 @@ bool Episodes::close(Region& region, SimTime now) {
   Tally usage = engine.take();
   add(usage);
   simulated_ += usage.counters.events;
-  if (region.recording) keep(region, std::move(usage));
+  if (region.recording) replay_twins(region, keep(region, std::move(usage)));
   idle_.push_back(std::move(region.workplace));
   release(region);
   return true;

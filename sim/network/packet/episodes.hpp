@@ -1,8 +1,8 @@
 // Messages over engines, where repetitions are skipped.
 //
-// A region is a set of active channels that touch each other: they share a port, or a device whose buffer all
-// ports fill. It does not depend on anything outside, so each region has an engine of its own while it is
-// simulated; a message that touches two regions makes them one.
+// A region is a set of active channels that touch each other: they share a port, or a device's buffer that
+// they may fill (shared_buffers.cpp). It does not depend on anything outside, so each region has an engine of
+// its own while it is simulated; a message that touches two regions makes them one.
 //
 // An episode is the time of a region from a message that finds its ports at rest until they are at rest
 // again. It depends only on its messages and on their start times relative to the first one. So an episode
@@ -11,6 +11,11 @@
 // from its beginning with the messages so far, and continues packet by packet. The answer is always the same
 // as without skipping, also for regions that meet. Records number ports and channels in the order of their
 // first use (LocalNames): rings on eight similar rails are one record.
+//
+// Where random numbers were drawn, a record holds for the same ports alone: each port draws its own.
+//
+// Twins are regions that begin at the same instant and have the same messages while nothing is recorded yet:
+// one of them, the leader, is simulated for all (twins.cpp).
 //
 // At rest: no packet, acknowledgement, credit or timer is pending and every queue pair sends at full rate.
 // Packet numbers and random sequences then begin anew, in skipped and simulated episodes alike. Not skipped,
@@ -21,6 +26,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -70,10 +76,13 @@ class Episodes {
   [[nodiscard]] std::uint64_t skipped() const { return skipped_; }      // episodes not simulated
   [[nodiscard]] std::uint64_t simulated() const { return simulated_; }  // events of those that were
   // Events handled, those that were simulated a second time included; never falls.
-  [[nodiscard]] std::uint64_t work() const { return spent_ + counters().events; }
+  [[nodiscard]] std::uint64_t work() const;
 
  private:
   using Input = Record::Input;
+
+  // A region that shares a buffer with others is simulated so far ahead of them at most.
+  static constexpr Duration kMostAhead = std::chrono::microseconds(1);
 
   // A change of the network itself: a link's rate, or a channel's path.
   struct Change {
@@ -91,7 +100,9 @@ class Episodes {
   // episodes.cpp
   void advance(Region& region, SimTime now);
   bool close(Region& region, SimTime now);  // true: it had ended, and is removed
+  void run_to_delivery(Region& region, SimTime time);
   [[nodiscard]] SimTime next(const Region& region) const;
+  [[nodiscard]] static SimTime next_completion(const Region& region, SimTime next);
 
   // regions.cpp
   Region& region_for(const Channel& channel, SimTime now);
@@ -114,32 +125,58 @@ class Episodes {
   [[nodiscard]] Region* owner(PortIndex port) const;
   [[nodiscard]] Tally::Row sum(PortIndex port) const;
 
+  // shared_buffers.cpp
+  void share_buffers(Region& region, PortIndex port);  // that the port fills or leaves
+  void stop_sharing(const Region& region);
+  [[nodiscard]] BufferUse use_of(const Region& region, DeviceIndex device) const;
+  [[nodiscard]] bool fit(DeviceIndex device) const;
+  void keep_apart(const Region& region);  // or join it to those that share a buffer with it
+  bool keep_all_apart();                  // false: some have been joined
+  void join_sharers(DeviceIndex device);
+
   // records.cpp
   void begin(Region& region);  // follows a record or is simulated
   [[nodiscard]] bool follow(Region& region, SimTime now);
-  void simulate(Region& region);  // leaves the record
-  void keep(Region& region, Tally usage);
+  const Record& keep(Region& region, Tally usage);
   [[nodiscard]] Tally in_place(const Region& region, const Tally& local) const;
   void add(const Tally& tally);
+
+  // twins.cpp
+  void simulate(Region& region);        // or becomes the twin of a region that is
+  void simulate_alone(Region& region);  // with an engine of its own
+  [[nodiscard]] bool become_twin(Region& region);
+  void leave(Region& twin);  // its leader does something else
+  void compare_twins(Region& region, std::uint32_t input);
+  void part_before(SimTime time);  // twins that have not had the same messages by then
+  void part_if_drawn(Region& leader);
+  void part_all();
+  void tell_twins(Region& leader, std::uint32_t input, SimTime time);
+  void replay_twins(Region& leader, const Record& record);
+  void withdraw(Region& region);  // it will be no more: its twins get another leader
 
   const Graph& graph_;
   const PacketSpec spec_;
   const bool apart_, skip_;
   std::function<bool()> stopped_;
+  Engine planner_;  // finds paths, sends nothing
   LocalNames::Classes classes_;
-  Engine planner_;                                            // finds paths, sends nothing
   std::deque<Channel> channels_;                              // by number
   std::vector<std::unique_ptr<Workplace>> idle_;              // engines at rest
   std::vector<Change> changes_;                               // by time
   std::map<std::uint32_t, std::unique_ptr<Region>> regions_;  // by number
   std::uint32_t next_region_ = 0;
-  std::vector<std::uint32_t> claimed_;  // by claim: the region's number; kNone
+  std::vector<std::uint32_t> claimed_;               // by port: the region's number; kNone
+  std::vector<std::vector<const Region*>> sharers_;  // by device: regions that use its shared buffer
+  std::set<DeviceIndex> contended_;                  // with several sharers
+  std::vector<bool> has_buffer_;                     // by device
   SimTime now_{};
-  SimTime told_until_{};  // completions up to then have been reported
+  SimTime all_sent_before_{};  // messages that start earlier have come
+  SimTime told_until_{};       // completions up to then have been reported
   std::uint64_t arrivals_ = 0;
   std::vector<Done> done_;
   std::deque<Record> records_;
   std::multimap<Record::First, const Record*> by_first_;
+  std::multimap<Record::First, Region*> leaders_;  // regions that are simulated, for twins
   std::size_t recorded_inputs_ = 0;
   std::vector<Tally::Row> totals_;  // by port: of episodes that are over
   Counters counters_;

@@ -229,6 +229,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
 }
 
 double Core::draw(PortIndex p) {
+  ++counters.draws;
   const std::uint64_t drawn = mix(random_[p]);
   random_[p] += kGoldenGamma;
   return static_cast<double>(drawn >> 11U) * 0x1p-53;

@@ -7,10 +7,6 @@ namespace topsim::network::packet {
 namespace {
 constexpr std::size_t kMostRecordedInputs = 4'000'000;  // about 200 MB of records
 
-Record::First first_of(const Region& region) {
-  return {region.words.front(), region.inputs.front().bytes.value(), region.inputs.front().extra.count()};
-}
-
 void merge(Tally::Row& sum, const Tally::Row& more) {
   sum.pauses += more.pauses, sum.drops += more.drops;
   sum.wire_bytes += more.wire_bytes, sum.payload_bytes += more.payload_bytes;
@@ -21,20 +17,21 @@ void merge(Tally::Row& sum, const Tally::Row& more) {
 
 void Episodes::begin(Region& region) {
   region.recording = skip_ && recorded_inputs_ < kMostRecordedInputs;
-  if (region.recording) static_cast<void>(follow(region, region.begin));
+  if (!region.recording || !follow(region, region.begin)) simulate(region);
 }
 
 // Finds a record that agrees with the messages so far and expects none before now that has not come. Equal
 // messages give equal completions.
 bool Episodes::follow(Region& region, SimTime now) {
   const std::int64_t time = region.since_begin(now);
-  const auto [first, last] = by_first_.equal_range(first_of(region));
+  const auto [first, last] = by_first_.equal_range(region.first());
   for (auto at = first; at != last; ++at) {
     const Record& record = *at->second;
     const std::size_t known = region.inputs.size();
     if (record.inputs.size() < known || record.words.size() < region.words.size() ||
         !std::equal(region.words.begin(), region.words.end(), record.words.begin()) ||
-        !std::equal(region.inputs.begin(), region.inputs.end(), record.inputs.begin()))
+        !std::equal(region.inputs.begin(), region.inputs.end(), record.inputs.begin()) ||
+        !region.draws_like(record))
       continue;
     if (record.inputs.size() > known && record.inputs[known].time < time) continue;
     region.mode = Region::Mode::replayed;
@@ -49,18 +46,13 @@ bool Episodes::follow(Region& region, SimTime now) {
   return false;
 }
 
-// The engine is created when time advances: further messages of the same instant may join regions.
-void Episodes::simulate(Region& region) {
-  region.mode = Region::Mode::simulated;
-  region.followed = nullptr;
-}
-
-void Episodes::keep(Region& region, Tally usage) {
-  const auto [first, last] = by_first_.equal_range(first_of(region));
-  if (std::any_of(first, last, [&](const auto& at) {
-        return at.second->inputs == region.inputs && at.second->words == region.words;
-      }))
-    return;
+const Record& Episodes::keep(Region& region, Tally usage) {
+  const auto [first, last] = by_first_.equal_range(region.first());
+  for (auto at = first; at != last; ++at) {
+    const Record& known = *at->second;
+    if (known.inputs == region.inputs && known.words == region.words && region.draws_like(known))
+      return known;
+  }
   Record record;
   record.words = region.words;
   record.inputs = region.inputs;
@@ -70,13 +62,19 @@ void Episodes::keep(Region& region, Tally usage) {
               return std::pair(a.time, a.input) < std::pair(b.time, b.input);
             });
   record.end = region.since_begin(region.rests);
+  record.draws = usage.counters.draws > 0;
+  if (record.draws) record.ports = region.names.ports();
   for (Tally::Row& row : usage.ports) row.port = region.names.local(row.port);
   std::sort(usage.ports.begin(), usage.ports.end(),
             [](const Tally::Row& a, const Tally::Row& b) { return a.port < b.port; });
+  record.buffers.resize(region.names.devices().size());
+  for (const auto& [device, use] : usage.buffers) record.buffers[region.names.local_device(device)] = use;
+  usage.buffers.clear();
   record.usage = std::move(usage);
   recorded_inputs_ += record.inputs.size();
   records_.push_back(std::move(record));
-  by_first_.emplace(first_of(region), &records_.back());
+  by_first_.emplace(region.first(), &records_.back());
+  return records_.back();
 }
 
 Tally Episodes::in_place(const Region& region, const Tally& local) const {
@@ -92,12 +90,12 @@ void Episodes::add(const Tally& tally) {
 
 void Episodes::settle() {
   for (auto at = regions_.begin(); at != regions_.end();) {
-    Region& region = *(at++)->second;
-    if (region.mode == Region::Mode::replayed) {
-      if (close(region, now_)) continue;
-      simulate(region);
+    const auto [number, region] = std::pair(at->first, at->second.get());
+    if (region->mode != Region::Mode::replayed || !close(*region, now_)) {
+      if (region->mode == Region::Mode::replayed) simulate(*region);
+      advance(*region, now_);
     }
-    advance(region, now_);
+    at = regions_.upper_bound(number);
   }
 }
 
@@ -110,6 +108,11 @@ Tally::Row Episodes::sum(PortIndex port) const {
   Tally::Row sum = totals_[port];
   const Region* region = owner(port);
   if (region == nullptr) return sum;
+  if (region->leader != nullptr) {
+    const Region& leader = *region->leader;
+    if (leader.workplace) merge(sum, leader.engine().tally(leader.names.ports()[region->names.local(port)]));
+    return sum;
+  }
   if (region->workplace) merge(sum, region->engine().tally(port));
   if (region->mode == Region::Mode::simulated || region->followed->end == 0) return sum;
   const std::vector<Tally::Row>& rows = region->followed->usage.ports;
@@ -145,17 +148,29 @@ Duration Episodes::paused(PortIndex port) const {
 
 Counters Episodes::counters() const {
   Counters sum = counters_;
+  for (const auto& [number, region] : regions_) {
+    const Region& simulated = region->leader != nullptr ? *region->leader : *region;
+    if (simulated.workplace) sum += simulated.engine().counters();
+  }
+  return sum;
+}
+
+std::uint64_t Episodes::work() const {
+  std::uint64_t sum = spent_ + counters_.events;
   for (const auto& [number, region] : regions_)
-    if (region->workplace) sum += region->engine().counters();
+    if (region->workplace) sum += region->engine().counters().events;
   return sum;
 }
 
 std::vector<Deadlock> Episodes::deadlocks() const {
   std::vector<Deadlock> all;
   for (const auto& [number, region] : regions_) {
-    if (!region->workplace) continue;
-    for (Deadlock deadlock : region->engine().deadlocks()) {
-      deadlock.found += region->shift;
+    const Region& simulated = region->leader != nullptr ? *region->leader : *region;
+    if (!simulated.workplace) continue;
+    for (Deadlock deadlock : simulated.engine().deadlocks()) {
+      deadlock.found += simulated.shift;
+      if (region->leader != nullptr)
+        for (PortIndex& port : deadlock.cycle) port = region->names.ports()[simulated.names.local(port)];
       all.push_back(std::move(deadlock));
     }
   }
@@ -164,7 +179,9 @@ std::vector<Deadlock> Episodes::deadlocks() const {
 
 void Episodes::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
   now_ = std::max(now_, now);
+  part_before(now_);
   settle();
+  part_all();
   const auto last = std::find_if(changes_.rbegin(), changes_.rend(),
                                  [&](const Change& change) { return change.port == port; });
   const BytesPerSecond before = last == changes_.rend() ? graph_.ports[port].rate : last->after;

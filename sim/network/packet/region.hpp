@@ -1,6 +1,7 @@
 // A region of the network while something is under way in it, and the record of an episode (episodes.hpp).
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -33,13 +34,16 @@ struct Record {
 
   std::vector<std::vector<std::uint32_t>> words;  // by channel
   std::vector<Input> inputs;
-  std::vector<Output> outputs;  // by time
-  std::int64_t end = 0;         // at rest again
-  Tally usage{};                // ports by local number, ascending
+  std::vector<Output> outputs;     // by time
+  std::int64_t end = 0;            // at rest again
+  Tally usage{};                   // ports by local number, ascending
+  bool draws = false;              // random numbers, so it is that of these ports alone
+  std::vector<PortIndex> ports;    // by local number
+  std::vector<BufferUse> buffers;  // by local number of the device
 };
 
 struct Region {
-  enum class Mode : std::uint8_t { simulated, replayed };
+  enum class Mode : std::uint8_t { simulated, replayed, twin };
   struct Message {
     std::uint64_t tag, order, arrival;
     std::uint32_t parts = 0;
@@ -54,12 +58,18 @@ struct Region {
   std::vector<const Channel*> channels;          // by local number
   std::map<std::uint32_t, std::uint32_t> local;  // channel's number -> local number
   std::vector<std::vector<std::uint32_t>> words;
-  std::vector<std::uint32_t> claims;
+  std::vector<PortIndex> claims;
+  struct Inflow {
+    BytesPerSecond all{}, fastest{};  // of the region's ports that fill the buffer
+  };
+  std::map<DeviceIndex, Inflow> buffers;  // by device with a shared buffer
   std::vector<Record::Input> inputs;
   std::vector<Message> messages;  // beside inputs
   std::vector<Record::Output> outputs;
   Duration least_extra = Duration::max();
   const Record* followed = nullptr;
+  Region* leader = nullptr;    // of a twin
+  std::vector<Region*> twins;  // of a leader
   std::size_t next_output = 0;
   std::unique_ptr<Workplace> workplace;  // simulated, and somebody has asked what happens
   Duration shift{};                      // time here minus time of the engine
@@ -67,7 +77,17 @@ struct Region {
 
   [[nodiscard]] std::int64_t since_begin(SimTime time) const { return (time - begin).count(); }
   [[nodiscard]] SimTime at(std::int64_t time) const { return begin + Duration(time); }
+  [[nodiscard]] SimTime in_engine(SimTime time) const { return time == kNever ? kNever : time - shift; }
   [[nodiscard]] Engine& engine() const { return workplace->engine; }
+  [[nodiscard]] Record::First first() const {
+    return {words.front(), inputs.front().bytes.value(), inputs.front().extra.count()};
+  }
+  // Draws the same random numbers as the record, if any.
+  [[nodiscard]] bool draws_like(const Record& record) const {
+    const std::vector<PortIndex>& mine = names.ports();
+    return !record.draws ||
+           (mine.size() <= record.ports.size() && std::equal(mine.begin(), mine.end(), record.ports.begin()));
+  }
   // Messages of this instant are still coming, and nothing of it need have happened.
   [[nodiscard]] bool waits(SimTime now) const {
     return mode == Mode::simulated && !workplace && !inputs.empty() && at(inputs.back().time) == now;

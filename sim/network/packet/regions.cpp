@@ -27,7 +27,7 @@ Region& Episodes::region_for(const Channel& channel, SimTime now) {
 std::vector<std::uint32_t> Episodes::touched_by(const Channel& channel, SimTime now) {
   std::vector<std::uint32_t> touched;
   if (apart_) {
-    for (const std::uint32_t claim : channel.claims)
+    for (const PortIndex claim : channel.claims)
       if (claimed_[claim] != kNone) touched.push_back(claimed_[claim]);
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
@@ -35,8 +35,10 @@ std::vector<std::uint32_t> Episodes::touched_by(const Channel& channel, SimTime 
     touched.push_back(regions_.begin()->first);
   }
   std::erase_if(touched, [&](std::uint32_t number) {
-    Region& region = *regions_.at(number);
-    if (region.waits(now)) return false;
+    const auto at = regions_.find(number);
+    if (at == regions_.end()) return true;  // a leader that ended with its twin
+    Region& region = *at->second;
+    if ((region.leader != nullptr ? *region.leader : region).waits(now)) return false;
     advance(region, now);
     return close(region, now);
   });
@@ -44,10 +46,11 @@ std::vector<std::uint32_t> Episodes::touched_by(const Channel& channel, SimTime 
 }
 
 void Episodes::claim(Region& region, const Channel& channel) {
-  for (const std::uint32_t claim : channel.claims) {
+  for (const PortIndex claim : channel.claims) {
     if (claimed_[claim] == region.number) continue;
     claimed_[claim] = region.number;
     region.claims.push_back(claim);
+    share_buffers(region, claim);
   }
 }
 
@@ -77,7 +80,8 @@ Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
   joined->begin = kNever;
   joined->recording = true;
   for (const std::uint32_t number : numbers) {
-    const Region& region = *regions_.at(number);
+    Region& region = *regions_.at(number);
+    withdraw(region);
     joined->begin = std::min(joined->begin, region.begin);
     joined->recording = joined->recording && region.recording;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
@@ -85,8 +89,12 @@ Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
       parts.push_back({region.at(input.time), region.channels[input.channel], input.bytes, input.extra,
                        region.messages[i]});
     }
-    for (const std::uint32_t claim : region.claims) claimed_[claim] = joined->number;
-    joined->claims.insert(joined->claims.end(), region.claims.begin(), region.claims.end());
+    stop_sharing(region);
+    for (const PortIndex claim : region.claims) {
+      claimed_[claim] = joined->number;
+      joined->claims.push_back(claim);
+      share_buffers(*joined, claim);
+    }
     if (region.workplace) spent_ += region.engine().counters().events;
     regions_.erase(number);
   }
@@ -162,7 +170,9 @@ void Episodes::move(const Channel& channel, const std::vector<Connection>& conne
   };
   if (std::equal(channel.pairs.begin(), channel.pairs.end(), other.pairs.begin(), other.pairs.end(), same))
     return;
+  part_before(now_);
   settle();
+  part_all();
   Channel& moved = channels_[channel.number];
   changes_.push_back({now_, arrivals_++});
   changes_.back().ways =
@@ -189,6 +199,7 @@ void Episodes::changed() {
     region->recording = false;
     follow_changes(*region, arrivals_);
   }
+  leaders_.clear();
   records_.clear();
   by_first_.clear();
   recorded_inputs_ = 0;
@@ -225,19 +236,23 @@ void Episodes::hand_out(Region& region, std::uint32_t input, SimTime time) {
 }
 
 void Episodes::collect(Region& region) {
+  part_if_drawn(region);
   for (const Completion& part : region.engine().delivered()) {
     const auto input = static_cast<std::uint32_t>(part.tag);
     if (--region.messages[input].parts > 0) continue;
     const SimTime time = part.time + region.shift + region.inputs[input].extra;
     region.outputs.push_back({region.since_begin(time), input});
     hand_out(region, input, time);
+    tell_twins(region, input, time);
   }
   region.engine().delivered().clear();
   region.engine().acknowledged().clear();
 }
 
 void Episodes::release(Region& region) {
-  for (const std::uint32_t claim : region.claims) claimed_[claim] = kNone;
+  withdraw(region);
+  stop_sharing(region);
+  for (const PortIndex claim : region.claims) claimed_[claim] = kNone;
   regions_.erase(region.number);
 }
 }  // namespace topsim::network::packet

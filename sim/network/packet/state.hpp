@@ -156,6 +156,8 @@ static_assert(sizeof(Credit) == 64);
 
 struct Device {
   std::uint64_t shared_used = 0, shared_total = 0;
+  std::uint64_t most_used = 0;  // so far
+  std::uint32_t fullest = 0;    // the most that one ingress had, or asked for
   // Ingresses whose sender waits for departures here: they must happen at their own time.
   std::uint32_t exact = 0;
   std::uint32_t lazy = 0;  // ports that do not send ahead
