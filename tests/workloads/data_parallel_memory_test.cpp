@@ -137,4 +137,24 @@ TEST(DataParallelMemory, AChunksGradientsAreWholeUntilItsLastMicroBatch) {
   EXPECT_DOUBLE_EQ(gradients(2), shards + 4 * (layer + embedding) + leaving);
   EXPECT_DOUBLE_EQ(gradients(4), shards + 4 * (2 * layer + embedding) + leaving);
 }
+
+// Llama-3 70B on 8 tensor ranks, all layers recomputed; T tokens and T / 8 rows of 8192 numbers. Kept are the
+// rows of 80 layers, the final norm's in 4 and 2 bytes, the head's input whole, and 18 bytes of each of T x V
+// / 8 logits. Beside them is what the head's input was gathered into, which is smaller than the 16-bit logits
+// (8192 columns of 16032); from larger ones they take their own size (8192 - 4000).
+TEST(DataParallelMemory, TensorRanksHoldWhatTheHeadsInputWasGatheredInto) {
+  for (const int words : {128256, 32000}) {
+    WorkloadSpec workload;
+    workload.model = llama3_70b();
+    workload.model.vocab = words;
+    workload.framework = "fsdp@2024-compile";
+    workload.plan.tp = 8, workload.plan.micro_batch = 2;
+    workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+    workload.sequence = 8192;
+    const double tokens = 2 * 8192.0, rows = tokens / 8 * 8192, whole = tokens * 8192;
+    const double beside = 2 * tokens * (words == 128256 ? 8192 : 8192 - 4000);
+    EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 64).peak().activations,
+                     80 * 2 * rows + 6 * rows + 2 * whole + 18 * tokens * words / 8 + beside);
+  }
+}
 }  // namespace topsim::workloads::data_parallel_memory_test

@@ -239,14 +239,15 @@ TEST(Experts, CopiesInATensorGroupShareTheirOptimiser) {
 
 // A layer of experts keeps, for each arriving row, the input of FC1 (h), both halves of its output and the
 // input of FC2 (3 f); for each token what every layer keeps (norms and their outputs 4 h, Q K V and context 4
-// h) and two fp32 scores for each of 8 experts.
+// h, an fp32 sum of each head) and two fp32 scores for each of 8 experts.
 TEST(Experts, ActivationsCountTheRowsThatArrive) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.model = complete(workload.model);
   const Plan plan = resolve(workload, 8);
   const double tokens = 512, h = 1024, f = 2048;
-  EXPECT_DOUBLE_EQ(layer_activation_bytes(workload.model, plan, RecomputeKind::none, LayerKind::experts),
-                   tokens * (2 * 8 * h + 8 * 8) + 2 * tokens * (2 * h + 2 * 3 * f));
+  EXPECT_DOUBLE_EQ(
+      layer_activation_bytes(workload.model, plan, RecomputeKind::none, LayerKind::experts),
+      tokens * (2 * 8 * h + 4 * workload.model.heads + 8 * 8) + 2 * tokens * (2 * h + 2 * 3 * f));
 }
 
 // 1024 shared experts of width 2^22 have 2^32 columns, more than an int counts: beyond the first they take

@@ -63,6 +63,12 @@ double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count
   return count * ffn * (e * (model.gated_ffn ? 2 : 1) + input + gate);
 }
 
+// What fused attention keeps beside its answer: the logarithm of the sum of every row of scores, in fp32
+// (softmax_lse of flash-attn's csrc/flash_attn/flash_api.cpp, logsumexp of aten's, softmax_aux of TE's).
+double row_sums_bytes(const ModelSpec& model, const Plan& plan) {
+  return 4 * plan.tokens() * model.heads / plan.tp;
+}
+
 // Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
 // of the reduce-scatters of wo and w2. No gradient reads the result of w2, so a compiled layer does not keep
 // it (torch/_functorch/partitioners.py saves the inputs of the backward graph); eager layers keep all that
@@ -74,12 +80,13 @@ double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double answers = plan.fused_kernels ? 0 : 1;
   const double scattered = plan.sequence_parallel && !plan.again.scatters ? 1 + answers : 0;
   const double rows = rows_of(plan) * h * (1 + scattered);
-  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
+  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h)) +
+         row_sums_bytes(model, plan);
 }
 // Softmax output, and with dropout its mask and output; in fp32 under autocast and in Megatron's operators,
-// with a cast copy for the product.
+// with a cast copy for the product. Fused kernels keep the logarithm of each row's sum.
 double scores_bytes(const ModelSpec& model, const Plan& plan) {
-  if (plan.attention != AttentionKernel::unfused) return 0;
+  if (plan.attention != AttentionKernel::unfused) return row_sums_bytes(model, plan);
   const double e = bytes_of(plan.activations), heads = model.heads / static_cast<double>(plan.tp);
   const bool wide = (plan.eager_softmax() || plan.plain_softmax) && e < 4;
   return heads * plan.tokens() * plan.sequence *
@@ -89,6 +96,14 @@ double scores_bytes(const ModelSpec& model, const Plan& plan) {
 
 double logits_bytes(const ModelSpec& model, const Plan& plan) {
   return plan.loss.held * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+}
+
+double beside_logits(const ModelSpec& model, const Plan& plan) {
+  if (!plan.batch_first_shards || !plan.sequence_parallel || plan.tp == 1) return 0;
+  const double element = bytes_of(plan.activations);
+  const double gathered = element * plan.tokens() * model.hidden;
+  const double logits = element * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+  return gathered < logits ? gathered : gathered - logits;
 }
 
 double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,

@@ -15,6 +15,10 @@ namespace topsim::workloads {
   return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
 }
 [[nodiscard]] double logits_bytes(const ModelSpec& model, const Plan& plan);
+// What PyTorch's tensor ranks gather of the head's input and then copy into order (batch_first_shards) is
+// free when the loss comes, and stays so: the allocator has no other use for it than the 16-bit logits, and
+// only if they fit.
+[[nodiscard]] double beside_logits(const ModelSpec& model, const Plan& plan);
 // For the layer whose backward pass is running: what recompute produced, in addition to what was kept.
 [[nodiscard]] double bytes_computed_again(const ModelSpec& model, const Plan& plan);
 // The most that the schedule holds at one time.

@@ -218,7 +218,7 @@ double optimizer_state(const Plan& plan) {
 // `passing`: gradients while the backward pass leaves their unit.
 void add_backward_pass(const ModelSpec& model, const Plan& plan, const StageParameters& held,
                        const RootUnit& root, double passing, MemoryParts& parts) {
-  double room = held.last ? logits_bytes(model, plan) : 0;
+  double room = held.last ? logits_bytes(model, plan) + beside_logits(model, plan) : 0;
   const auto beyond = [&room](double bytes) {
     const double taken = std::min(room, bytes);
     room -= taken;
@@ -276,7 +276,7 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   parts.optimizer = optimizer_state(plan) * updated;
   parts.activations = peak_activations(model, plan, stage) +
                       layers_in_flight(model, plan, stage_layers(plan, stage)) +
-                      message_buffers(model, plan, stage);
+                      message_buffers(model, plan, stage) + (held.last ? beside_logits(model, plan) : 0);
   add_backward_pass(model, plan, held, root, buffers.passing, parts);
   // The optimiser's step has gradients only of what it updates, and copies of some of them.
   const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;

@@ -17,8 +17,9 @@
 // micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the
 // context-parallel size:
 //   none, unfused attention   s b h (10 + 24/t + 5 a s/(h t))   sequence parallel: s b h/t (34 + 5 a s/h)
-//   selective, or flash       s b h (10 + 24/t)                 sequence parallel: 34 s b h/t
+//   selective                 s b h (10 + 24/t)                 sequence parallel: 34 s b h/t
 //   full                      2 s b h                           sequence parallel: 2 s b h/t
+// Flash attention is `selective` and, unless it runs again, the logarithm of every row's sum, 4 s b a/t.
 // With a parallel residual both norms read one tensor, and a shared one leaves one for both products:
 //   s b h (8 + 24/t) of two norms, s b h (6 + 24/t) of one          sequence parallel: 32 and 30 s b h/t
 // and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
@@ -28,8 +29,8 @@
 // layer, which no closed form above has (working_set.hpp).
 //
 // Totals are the bytes allocated at the peak. Of PyTorch's sets (ddp, fsdp) they are what its allocator
-// reserves for these tensors, by stream and for the loss (Framework::loss), but for the holes that
-// temporaries leave between kept tensors.
+// reserves for these tensors in segments that expand, by stream and for the loss (Framework::loss), but for
+// the holes that temporaries leave between kept tensors.
 #pragma once
 
 #include <cstdint>
