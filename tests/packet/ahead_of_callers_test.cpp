@@ -13,6 +13,7 @@ struct Answered {
   std::vector<Sent> sent;
   std::vector<Duration> extra;
   std::size_t lag;
+  std::vector<Changed> changed = {};
 };
 
 struct Caller {
@@ -45,9 +46,10 @@ std::vector<Told> answer(const Fabric& fabric, const PacketSpec& spec, const Ans
       channel = &caller.episodes.open(
           {{fabric.hosts[message.from], fabric.hosts[message.to], message.from, 0, {}, {}, {}}});
   }
-  std::size_t next_sent = 0;
+  std::size_t next_sent = 0, next_changed = 0;
   for (;;) {
-    const SimTime horizon = next_sent < job.lag ? job.sent[next_sent].time : kNever;
+    SimTime horizon = next_sent < job.lag ? job.sent[next_sent].time : kNever;
+    if (next_changed < job.changed.size()) horizon = std::min(horizon, job.changed[next_changed].time);
     caller.collect();
     if (ahead) caller.episodes.run_ahead(std::min(caller.known(), horizon));
     caller.collect();
@@ -61,6 +63,8 @@ std::vector<Told> answer(const Fabric& fabric, const PacketSpec& spec, const Ans
       caller.told.push_back({done.time, done.tag});
       if (done.tag + job.lag < job.sent.size()) caller.start(done.tag + job.lag, now);
     }
+    for (; next_changed < job.changed.size() && job.changed[next_changed].time <= now; ++next_changed)
+      caller.episodes.set_rate(job.changed[next_changed].port, job.changed[next_changed].rate, now);
     for (; next_sent < job.lag && job.sent[next_sent].time <= now; ++next_sent) caller.start(next_sent, now);
   }
 }
@@ -102,5 +106,25 @@ TEST(Callers, GetTheSameAnswersWhetherOrNotTheyAskAhead) {
     ASSERT_EQ(answer(fabric, spec, job, true, false), plain);
     ASSERT_EQ(answer(fabric, spec, job, true, true), plain);
   }
+}
+
+// Three messages of 0.4 MB wait for ever at a port that has stopped: 1.2 MB of the switch's 8 MiB, and no
+// events. Three senders to host 0 are paused earlier for that, before any of them has sent its 2 MB.
+TEST(Callers, AreNotToldWhatTheBufferOfAFlowThatStandsStillChanges) {
+  const Fabric fabric = star(8, {400_Gbitps, 500_ns});
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::none;
+  spec.buffer.total = 8_MiB;
+  Answered job{{}, std::vector<Duration>(6), 6, {}};
+  for (const std::size_t from : {4U, 5U, 6U}) job.sent.push_back({at(1_us), from, 7, 400'000_B});
+  for (const std::size_t from : {1U, 2U, 3U}) job.sent.push_back({at(100_us), from, 0, 2'000'000_B});
+  const std::vector<Sent> senders(job.sent.begin() + 3, job.sent.end());
+  PortIndex stopped = 0;
+  while (fabric.graph.ports[stopped].to != fabric.hosts[7]) ++stopped;
+  job.changed.push_back({at(0_us), stopped, BytesPerSecond(0)});
+  const std::vector<Told> whole = simulate_whole(fabric, spec, job.sent, job.changed);
+  EXPECT_EQ(whole.size(), 3U);
+  EXPECT_NE(whole.front().time, simulate_whole(fabric, spec, senders, {}).front().time);
+  for (const bool ahead : {false, true}) EXPECT_EQ(answer(fabric, spec, job, ahead, true), whole);
 }
 }  // namespace topsim::network::packet::ahead_of_callers_test

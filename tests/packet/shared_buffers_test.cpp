@@ -81,4 +81,19 @@ TEST(SharedBuffers, OfRandomTrafficEndItAsOneEngineDoes) {
   EXPECT_GT(drops, 0U);
   EXPECT_GT(skipped, 0U);
 }
+
+// Hashed ways there and back differ, so leaves and spines send XOFF by ports that carry nothing else of the
+// flow. They belong to it all the same: to its region, and to its record.
+TEST(SharedBuffers, SendXoffByPortsOffTheWay) {
+  const Fabric fabric = leaf_spine(3, 3, 4, {400_Gbitps, 500_ns});
+  PacketSpec spec = with_buffer(3'000'000_B);
+  spec.path = PathChoice::flow_hash;
+  std::vector<Sent> sent;
+  for (int k = 0; k < 3; ++k)
+    for (std::size_t from = 3; from < 9; ++from) sent.push_back({at(k * 10_ms), from, 0, 2'000'000_B});
+  const Ran ran = play(fabric.graph, fabric.hosts, spec, sent, true);
+  EXPECT_EQ(ran.told, simulate_whole(fabric, spec, sent, {}));
+  EXPECT_GT(ran.counters.pauses, 0U);
+  EXPECT_EQ(ran.skipped, 2U);
+}
 }  // namespace topsim::network::packet::shared_buffers_test

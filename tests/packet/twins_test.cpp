@@ -65,6 +65,17 @@ TEST(Twins, PartWhenRandomNumbersAreDrawn) {
   EXPECT_NE(ran.told[0].time - at(0_us), ran.told[2].time - at(0_us));  // of two rails
 }
 
+// Two cables have two lanes of buffer, one of their sum's speed has one: with shallow lanes not the same.
+TEST(Twins, HaveAsManyCables) {
+  Fabric two = rails(2, FlowControl::credit);
+  for (PortIndex p = 0; p < two.graph.ports.size() / 2; ++p) two.graph.ports[p].cables = 2;
+  PacketSpec spec = without_control();
+  spec.lanes.buffer = 12_KiB;  // of a round trip's 50 KB and sixteen packets
+  const Ran ran = play(two.graph, two.hosts, spec, incasts(2), true);
+  EXPECT_EQ(ran.told, simulate_whole(two, spec, incasts(2), {}));
+  EXPECT_EQ(ran.skipped, 0U);
+}
+
 // Rails that begin alike and then do, or do not, get a further message. Some of them repeat each other later.
 TEST(Twins, PartWhenTheirMessagesDo) {
   std::mt19937_64 random(11);

@@ -6,12 +6,12 @@
 namespace topsim::network::packet {
 
 LocalNames::Classes::Classes(const Graph& graph, const Engine& engine) {
-  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, bool, std::int64_t>;
+  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, bool, int, std::int64_t>;
   std::map<Look, std::uint32_t> known;
   for (const PortSpec& port : graph.ports) {
     const bool shared = port.flow_control != FlowControl::credit;
     const Look look(port.rate.value(), port.latency, graph.ports[port.reverse].latency, port.flow_control,
-                    port.framed, port.marks, shared ? engine.shared_buffer(port.to).value() : 0);
+                    port.framed, port.marks, port.cables, shared ? engine.shared_buffer(port.to).value() : 0);
     class_.push_back(known.try_emplace(look, static_cast<std::uint32_t>(known.size())).first->second);
   }
   next_ = static_cast<std::uint32_t>(known.size());
@@ -66,6 +66,7 @@ std::vector<std::uint32_t> LocalNames::read(const Channel& channel, const Graph&
     for (const PortIndex port : pair.there) read(port, graph, classes, words);
     for (const PortIndex port : pair.back) read(port, graph, classes, words);
   }
+  for (const PortIndex port : channel.off_way) read(port, graph, classes, words);
   return words;
 }
 }  // namespace topsim::network::packet

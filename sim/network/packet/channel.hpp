@@ -18,8 +18,9 @@ struct Channel {
   std::uint32_t number = 0;
   std::vector<Ends> pairs;  // as they are now; others before a move (Episodes::move)
   Duration path_latency{};
-  std::vector<PortIndex> claims;  // its ports, ascending
-  bool one_path = true;           // false: packets choose among several, by hashes of their own numbers
+  std::vector<PortIndex> claims;   // its ports, ascending
+  std::vector<PortIndex> off_way;  // of these, those that no packet of the pairs takes, only XOFF
+  bool one_path = true;            // false: packets choose among several, by hashes of their own numbers
 };
 
 // Numbers ports and devices in the order in which a region first touches them. Two regions whose channels

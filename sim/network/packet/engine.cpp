@@ -139,6 +139,10 @@ Bytes Engine::shared_buffer(DeviceIndex device) const {
   return Bytes(static_cast<std::int64_t>(core_->device(device).shared_total));
 }
 
+Bytes Engine::largest_packet() const {
+  return Bytes(std::int64_t{core_->settings.mtu} + core_->settings.header);
+}
+
 BufferUse Engine::buffer_use(DeviceIndex device) const {
   return {core_->device(device).most_used, core_->device(device).fullest};
 }

@@ -133,6 +133,7 @@ class Engine {
   [[nodiscard]] Tally::Row tally(PortIndex port) const;
   Tally take();                                                  // and everything counts from zero again
   [[nodiscard]] Bytes shared_buffer(DeviceIndex device) const;   // without reserves and headroom
+  [[nodiscard]] Bytes largest_packet() const;                    // as buffers count it
   [[nodiscard]] BufferUse buffer_use(DeviceIndex device) const;  // so far
   // Ports that the pair's packets and replies may use, in order; returns whether there is one path each.
   bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;

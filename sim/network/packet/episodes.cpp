@@ -13,11 +13,7 @@ Episodes::Episodes(const Graph& graph, const PacketSpec& spec, bool skip)
       classes_(graph, planner_),
       claimed_(graph.ports.size(), kNone),
       sharers_(graph.devices),
-      has_buffer_(graph.devices, false),
-      totals_(graph.ports.size()) {
-  for (const PortSpec& port : graph.ports)
-    if (port.flow_control != FlowControl::credit) has_buffer_[port.to] = true;
-}
+      totals_(graph.ports.size()) {}
 Episodes::~Episodes() = default;
 
 const Channel& Episodes::open(const std::vector<Connection>& connections) {
@@ -39,8 +35,19 @@ void Episodes::find_ways(const std::vector<Connection>& connections, Channel& ch
     channel.path_latency = planner_.path_latency(pair);
     channel.pairs.push_back(std::move(ends));
   }
-  std::sort(channel.claims.begin(), channel.claims.end());
-  channel.claims.erase(std::unique(channel.claims.begin(), channel.claims.end()), channel.claims.end());
+  const auto sort = [](std::vector<PortIndex>& ports) {
+    std::sort(ports.begin(), ports.end());
+    ports.erase(std::unique(ports.begin(), ports.end()), ports.end());
+  };
+  sort(channel.claims);
+  for (const PortIndex port : channel.claims) {
+    const PortSpec& spec = graph_.ports[port];
+    if (spec.flow_control == FlowControl::pfc &&
+        !std::binary_search(channel.claims.begin(), channel.claims.end(), spec.reverse))
+      channel.off_way.push_back(spec.reverse);
+  }
+  channel.claims.insert(channel.claims.end(), channel.off_way.begin(), channel.off_way.end());
+  sort(channel.claims);
 }
 
 void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag,
@@ -127,17 +134,21 @@ void Episodes::run_ahead(SimTime limit) {
       // Twins that draw random numbers may complete something before their leader does.
       const bool furthest = region.get() == furthest_behind && region->twins.empty();
       run_to_delivery(*region, std::min(limit, furthest ? second : first));
-      for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
     }
-    keep_all_apart();
+    // A region may have come far while another had nothing to do, so what it has found counts only now.
+    while (!keep_all_apart()) {
+    }
+    for (const auto& [number, region] : regions_)
+      if (region->workplace) collect(*region);
+    for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
   }
 }
 
+// What it finds complete is left with the engine.
 void Episodes::run_to_delivery(Region& region, SimTime time) {
   if (next(region) > time) return;
   if (!region.workplace) return attach(region);  // which sends the messages so far, and may complete some
   region.engine().run_to_delivery(region.in_engine(time));
-  collect(region);
 }
 
 void Episodes::advance(SimTime now) {

@@ -52,7 +52,7 @@ class Episodes {
   [[nodiscard]] SimTime next_event() const;
   // Simulates ahead until done() has the earliest completion at or before `limit`, if there is one.
   void run_ahead(SimTime limit);
-  void advance(SimTime now);  // brings everything up to `now`
+  void advance(SimTime now);  // brings everything up to `now`. REQUIRES: now <= next_event()
 
   struct Done {
     SimTime time;
@@ -81,7 +81,7 @@ class Episodes {
  private:
   using Input = Record::Input;
 
-  // A region that shares a buffer with others is simulated so far ahead of them at most.
+  // Where regions share a buffer, one is simulated at most so far beyond the next event of another.
   static constexpr Duration kMostAhead = std::chrono::microseconds(1);
 
   // A change of the network itself: a link's rate, or a channel's path.
@@ -126,13 +126,13 @@ class Episodes {
   [[nodiscard]] Tally::Row sum(PortIndex port) const;
 
   // shared_buffers.cpp
-  void share_buffers(Region& region, PortIndex port);  // that the port fills or leaves
+  void share_buffers(Region& region, PortIndex port);  // that the port fills
   void stop_sharing(const Region& region);
   [[nodiscard]] BufferUse use_of(const Region& region, DeviceIndex device) const;
   [[nodiscard]] bool fit(DeviceIndex device) const;
   void keep_apart(const Region& region);  // or join it to those that share a buffer with it
   bool keep_all_apart();                  // false: some have been joined
-  void join_sharers(DeviceIndex device);
+  Region& join_sharers(DeviceIndex device);
 
   // records.cpp
   void begin(Region& region);  // follows a record or is simulated
@@ -168,7 +168,6 @@ class Episodes {
   std::vector<std::uint32_t> claimed_;               // by port: the region's number; kNone
   std::vector<std::vector<const Region*>> sharers_;  // by device: regions that use its shared buffer
   std::set<DeviceIndex> contended_;                  // with several sharers
-  std::vector<bool> has_buffer_;                     // by device
   SimTime now_{};
   SimTime all_sent_before_{};  // messages that start earlier have come
   SimTime told_until_{};       // completions up to then have been reported

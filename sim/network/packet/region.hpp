@@ -60,7 +60,7 @@ struct Region {
   std::vector<std::vector<std::uint32_t>> words;
   std::vector<PortIndex> claims;
   struct Inflow {
-    BytesPerSecond all{}, fastest{};  // of the region's ports that fill the buffer
+    double all = 0, by_one_port = 0;  // bytes that may come into the buffer within Episodes::kMostAhead
   };
   std::map<DeviceIndex, Inflow> buffers;  // by device with a shared buffer
   std::vector<Record::Input> inputs;

@@ -180,6 +180,7 @@ void Episodes::move(const Channel& channel, const std::vector<Connection>& conne
   Channel both = moved;
   moved.pairs = std::move(other.pairs);
   moved.claims = std::move(other.claims);
+  moved.off_way = std::move(other.off_way);
   moved.one_path = other.one_path, moved.path_latency = other.path_latency;
   changed();
   // From now on its messages in flight also touch what its new paths touch.
@@ -190,7 +191,9 @@ void Episodes::move(const Channel& channel, const std::vector<Connection>& conne
   both.claims.insert(both.claims.end(), moved.claims.begin(), moved.claims.end());
   const std::vector<std::uint32_t> touched = touched_by(both, now_);
   if (touched.empty()) return;
-  claim(touched.size() == 1 ? *regions_.at(touched.front()) : join(touched), moved);
+  Region& region = touched.size() == 1 ? *regions_.at(touched.front()) : join(touched);
+  claim(region, moved);
+  keep_apart(region);
 }
 
 // Records and current episodes belong to the network before the change.

@@ -9,17 +9,17 @@
 namespace topsim::network::packet {
 
 void Episodes::share_buffers(Region& region, PortIndex port) {
-  const auto share = [&](DeviceIndex device, BytesPerSecond rate) {
-    const auto [row, fresh] = region.buffers.try_emplace(device);
-    row->second.all = BytesPerSecond(row->second.all.value() + rate.value());
-    row->second.fastest = std::max(row->second.fastest, rate);
-    if (!fresh) return;
-    sharers_[device].push_back(&region);
-    if (sharers_[device].size() > 1) contended_.insert(device);
-  };
   const PortSpec& spec = graph_.ports[port];
-  if (spec.flow_control != FlowControl::credit) share(spec.to, spec.rate);
-  if (has_buffer_[spec.from]) share(spec.from, {});  // its XOFF goes out by this port
+  if (spec.flow_control == FlowControl::credit) return;
+  // A packet counts whole as soon as its first byte is there.
+  const double soon =
+      spec.rate.value() * seconds(kMostAhead) + static_cast<double>(planner_.largest_packet().value());
+  const auto [row, fresh] = region.buffers.try_emplace(spec.to);
+  row->second.all += soon;
+  row->second.by_one_port = std::max(row->second.by_one_port, soon);
+  if (!fresh) return;
+  sharers_[spec.to].push_back(&region);
+  if (sharers_[spec.to].size() > 1) contended_.insert(spec.to);
 }
 
 void Episodes::stop_sharing(const Region& region) {
@@ -49,8 +49,8 @@ bool Episodes::fit(DeviceIndex device) const {
   for (const Region* region : sharers_[device]) {
     const BufferUse use = use_of(*region, device);
     const Region::Inflow& inflow = region->buffers.at(device);
-    used += static_cast<double>(use.used) + inflow.all.value() * seconds(kMostAhead);
-    fullest = std::max(fullest, use.fullest + inflow.fastest.value() * seconds(kMostAhead));
+    used += static_cast<double>(use.used) + inflow.all;
+    fullest = std::max(fullest, use.fullest + inflow.by_one_port);
   }
   if (spec_.pfc.xoff && fullest >= static_cast<double>(spec_.pfc.xoff->value())) return false;
   const double asked = spec_.pfc.xoff ? 0 : fullest / spec_.pfc.alpha;  // that much must be free
@@ -58,10 +58,12 @@ bool Episodes::fit(DeviceIndex device) const {
 }
 
 void Episodes::keep_apart(const Region& region) {
-  for (const auto& [device, inflow] : region.buffers) {
-    if (contended_.count(device) == 0 || fit(device)) continue;
-    join_sharers(device);
-    return;
+  const Region* together = &region;
+  const auto is_full = [&](const auto& row) { return contended_.count(row.first) > 0 && !fit(row.first); };
+  for (;;) {
+    const auto full = std::find_if(together->buffers.begin(), together->buffers.end(), is_full);
+    if (full == together->buffers.end()) return;
+    together = &join_sharers(full->first);
   }
 }
 
@@ -74,10 +76,10 @@ bool Episodes::keep_all_apart() {
   return true;
 }
 
-void Episodes::join_sharers(DeviceIndex device) {
+Region& Episodes::join_sharers(DeviceIndex device) {
   std::vector<std::uint32_t> numbers;
   for (const Region* region : sharers_[device]) numbers.push_back(region->number);
   std::sort(numbers.begin(), numbers.end());
-  join(numbers);
+  return join(numbers);
 }
 }  // namespace topsim::network::packet
