@@ -219,4 +219,27 @@ TEST(InfinibandCc, DelaysByTheEntryOfItsTableAndForgetsWithTime) {
   for (int i = 0; i < 500; ++i) pair.notify(4000_us);
   EXPECT_NEAR(pair.rate(4001_us) / kLine, 1.0 / 58, 1e-6);
 }
+
+// The base round trip of HPCC and DCTCP is that of the path, not of a port that is slow for the moment: a
+// pair that is connected meanwhile sends as one that was there before.
+TEST(Hpcc, HasTheBaseRoundTripOfThePathAlsoWhereAPortIsSlow) {
+  const Fabric fabric = star(3, {400_Gbitps, 500_ns});
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::hpcc;
+  std::vector<SimTime> first;
+  for (const bool before : {true, false}) {
+    Engine engine(fabric.graph, spec);
+    const auto connect = [&](std::uint32_t k) {
+      return engine.connect({fabric.hosts[k], fabric.hosts[2], k, 0, {}, {}, {}});
+    };
+    PairIndex pairs[2]{};
+    for (std::uint32_t k = 0; before && k < 2; ++k) pairs[k] = connect(k);
+    for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) engine.set_rate(p, 40_Gbitps, SimTime{});
+    for (std::uint32_t k = 0; !before && k < 2; ++k) pairs[k] = connect(k);
+    for (const PairIndex pair : pairs) engine.send(pair, 1'000'000_B, SimTime{}, pair);
+    engine.run();
+    first.push_back(engine.delivered().front().time);
+  }
+  EXPECT_EQ(first[0], first[1]);
+}
 }  // namespace topsim::network::packet::congestion_test

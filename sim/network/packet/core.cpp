@@ -142,8 +142,9 @@ PairIndex Core::connect(const Connection& connection) {
   double slowest = 0;
   for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
     const Port& on = ports[paths_[hop].port];
-    trip += on.latency + ports[on.reverse].latency + time_of(settings.mtu, on.cost);
-    const double rate = graph.ports[paths_[hop].port].rate.value();
+    const BytesPerSecond whole = graph.ports[paths_[hop].port].rate;  // whether or not the port is slow now
+    trip += on.latency + ports[on.reverse].latency + time_of(settings.mtu, cost_of(whole));
+    const double rate = whole.value();
     if (slowest == 0 || rate < slowest) slowest = rate;
     if (paths_[hop].count == 0) break;
   }
