@@ -107,4 +107,26 @@ TEST(Twins, PartWhenTheirMessagesDo) {
   }
   EXPECT_GT(skipped, 200U);
 }
+
+// Three rails repeat the first of two messages, leave the record together when the second does not come, and
+// part when one of them gets another one. Before, each is answered at the instant in which it is complete,
+// when its last acknowledgement leaves, too: an engine that had the answer early would send it first.
+TEST(Twins, ThatLeaveARecordTogetherHaveOneEngine) {
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::hpcc;
+  const Fabric fabric = rails(3, FlowControl::pfc);
+  const std::vector<Told> alone = simulate_whole(fabric, spec, {{at(0_us), 0, 2, 1'000'000_B}}, {});
+  const SimTime again = at(3'000_us), answer = again + alone.front().time.time_since_epoch();
+  std::vector<Sent> sent;
+  const auto send = [&](SimTime time, std::size_t from, std::size_t to) {
+    for (std::size_t r = 0; r < 3; ++r) sent.push_back({time, 3 * r + from, 3 * r + to, 1'000'000_B});
+  };
+  send(at(0_us), 0, 2);
+  send(at(1_us), 1, 2);
+  send(again, 0, 2);
+  send(answer, 2, 0);
+  sent.push_back({answer + 5_us, 3 + 1, 3 + 2, 500'000_B});
+  const Ran ran = play(fabric.graph, fabric.hosts, spec, sent, true);
+  EXPECT_EQ(ran.told, play(fabric.graph, fabric.hosts, spec, sent, false).told);
+}
 }  // namespace topsim::network::packet::twins_test

@@ -166,13 +166,16 @@ void Episodes::advance(SimTime now) {
 }
 
 void Episodes::advance(Region& region, SimTime now) {
-  if (region.leader != nullptr) advance(*region.leader, now);
-  if (region.leader != nullptr) return;  // it has not left
   if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
     const bool missed = region.inputs.size() < record.inputs.size() &&
                         record.inputs[region.inputs.size()].time < region.since_begin(now);
     if (missed && !follow(region, now)) simulate(region);
+  }
+  while (region.leader != nullptr) {
+    const Region* leader = region.leader;
+    advance(*region.leader, now);
+    if (region.leader == leader) return;  // it has not left
   }
   if (region.mode == Region::Mode::replayed) {
     for (; region.next_output < region.followed->outputs.size(); ++region.next_output) {
