@@ -78,9 +78,7 @@ void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::u
 SimTime Episodes::next(const Region& region) const {
   if (region.leader != nullptr) return kNever;  // nothing without the leader
   if (region.mode == Region::Mode::simulated) {
-    if (!region.workplace) return std::max(region.begin, now_);
-    const SimTime next = region.engine().next_event();
-    return next == kNever ? kNever : next + region.shift;
+    return region.workplace ? region.due : std::max(region.begin, now_);
   }
   const Record& record = *region.followed;
   // After the last completion acknowledgements and credits are still in flight.
@@ -139,7 +137,7 @@ void Episodes::run_ahead(SimTime limit) {
     while (!keep_all_apart()) {
     }
     for (const auto& [number, region] : regions_)
-      if (region->workplace) collect(*region);
+      if (region->to_collect) collect(*region);
     for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
   }
 }
@@ -149,6 +147,8 @@ void Episodes::run_to_delivery(Region& region, SimTime time) {
   if (next(region) > time) return;
   if (!region.workplace) return attach(region);  // which sends the messages so far, and may complete some
   region.engine().run_to_delivery(region.in_engine(time));
+  region.to_collect = true;
+  region.look_at_engine();
 }
 
 void Episodes::advance(SimTime now) {
@@ -186,7 +186,7 @@ void Episodes::advance(Region& region, SimTime now) {
     return;
   }
   if (!region.workplace) attach(region);
-  if (region.engine().next_event() > now - region.shift) return;
+  if (region.due > now) return;
   region.engine().run_until(now - region.shift);
   collect(region);
 }
@@ -206,7 +206,7 @@ bool Episodes::close(Region& region, SimTime now) {
     release(region);
     return true;
   }
-  if (!region.workplace || region.engine().next_event() != kNever) return false;
+  if (!region.workplace || region.due != kNever) return false;
   Engine& engine = region.engine();
   if (region.rests == kNever) {
     const SimTime rests = engine.rests_from();

@@ -72,12 +72,18 @@ struct Region {
   std::vector<Region*> twins;  // of a leader
   std::size_t next_output = 0;
   std::unique_ptr<Workplace> workplace;  // simulated, and somebody has asked what happens
+  SimTime due = kNever;                  // the engine's next event, to be had without touching the engine
+  bool to_collect = false;               // the engine has run since
   Duration shift{};                      // time here minus time of the engine
   SimTime rests = kNever;                // no event is pending, and everything is at rest from then on
 
   [[nodiscard]] std::int64_t since_begin(SimTime time) const { return (time - begin).count(); }
   [[nodiscard]] SimTime at(std::int64_t time) const { return begin + Duration(time); }
   [[nodiscard]] SimTime in_engine(SimTime time) const { return time == kNever ? kNever : time - shift; }
+  void look_at_engine() {
+    const SimTime next = workplace->engine.next_event();
+    due = next == kNever ? kNever : next + shift;
+  }
   [[nodiscard]] Engine& engine() const { return workplace->engine; }
   [[nodiscard]] Record::First first() const {
     return {words.front(), inputs.front().bytes.value(), inputs.front().extra.count()};

@@ -145,6 +145,7 @@ void Episodes::follow_changes(Region& region, std::uint64_t arrival) {
     collect(region);
     make(work, change, false, time);
   }
+  region.look_at_engine();
 }
 
 void Episodes::make(Workplace& work, const Change& change, bool undo, SimTime time) {
@@ -227,6 +228,7 @@ void Episodes::send(Region& region, std::uint32_t number) {
     region.engine().send(pairs[static_cast<std::size_t>(k)], Bytes(part), time, number);
   }
   region.rests = kNever;
+  region.look_at_engine();
 }
 
 void Episodes::hand_out(Region& region, std::uint32_t input, SimTime time) {
@@ -250,6 +252,8 @@ void Episodes::collect(Region& region) {
   }
   region.engine().delivered().clear();
   region.engine().acknowledged().clear();
+  region.to_collect = false;
+  region.look_at_engine();
 }
 
 void Episodes::release(Region& region) {
