@@ -51,9 +51,10 @@ std::vector<Told> answer(const Fabric& fabric, const PacketSpec& spec, const Ans
     SimTime horizon = next_sent < job.lag ? job.sent[next_sent].time : kNever;
     if (next_changed < job.changed.size()) horizon = std::min(horizon, job.changed[next_changed].time);
     caller.collect();
-    if (ahead) caller.episodes.run_ahead(std::min(caller.known(), horizon));
+    SimTime until{};
+    if (ahead) until = caller.episodes.run_ahead(std::min(caller.known(), horizon));
     caller.collect();
-    const SimTime now = std::min({caller.known(), caller.episodes.next_event(), horizon});
+    const SimTime now = std::min({caller.known(), std::max(until, caller.episodes.next_event()), horizon});
     if (now == kNever) return caller.told;
     caller.episodes.advance(now);
     caller.collect();

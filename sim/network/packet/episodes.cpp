@@ -107,7 +107,7 @@ SimTime Episodes::next_completion(const Region& region, SimTime next) {
 
 // A region may be simulated up to the first time at which another region could complete a message: only a
 // completion lets the caller send.
-void Episodes::run_ahead(SimTime limit) {
+SimTime Episodes::run_ahead(SimTime limit) {
   part_before(limit);
   while (!stopped_ || !stopped_()) {
     const Region* furthest_behind = nullptr;
@@ -125,7 +125,7 @@ void Episodes::run_ahead(SimTime limit) {
         second = std::min(second, possible);
       }
     }
-    if (furthest_behind == nullptr || first > limit) return;
+    if (furthest_behind == nullptr || first > limit) return limit;
     const std::size_t before = done_.size();
     for (const auto& [number, region] : regions_) {
       if (region->mode != Region::Mode::simulated) continue;
@@ -140,6 +140,7 @@ void Episodes::run_ahead(SimTime limit) {
       if (region->to_collect) collect(*region);
     for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
   }
+  return next_event();
 }
 
 // What it finds complete is left with the engine.

@@ -254,9 +254,9 @@ SimTime PacketNetwork::next_event_before(SimTime horizon) {
   collect();
   const SimTime fluid = scale_up_.next_event();
   const auto known = [&] { return std::min(fluid, pending_.empty() ? kNever : pending_.top().time); };
-  messages_->run_ahead(std::min(known(), horizon));
+  const SimTime until = messages_->run_ahead(std::min(known(), horizon));
   collect();
-  return std::min(known(), messages_->next_event());
+  return std::min(known(), std::max(until, messages_->next_event()));
 }
 
 void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
