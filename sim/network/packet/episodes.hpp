@@ -50,8 +50,8 @@ class Episodes {
   void start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag, std::uint64_t order,
              SimTime now);
   [[nodiscard]] SimTime next_event() const;
-  // Simulates ahead until done() has the earliest completion at or before `limit`, if there is one. Returns up
-  // to when the caller may advance() next: until then nothing else completes.
+  // Simulates ahead until done() has the earliest completion at or before `limit`, if there is one. Returns
+  // up to when the caller may advance() next: until then nothing else completes.
   SimTime run_ahead(SimTime limit);
   void advance(SimTime now);  // brings everything up to `now`. REQUIRES: now <= next_event() or run_ahead()
 
