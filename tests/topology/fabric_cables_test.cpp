@@ -27,7 +27,6 @@ TEST(FabricCables, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
   EXPECT_LT(merged.links().size(), full.links().size());
 }
 
-// A leaf has 32 cables up to four spines, eight to each: one link of eight cables, or eight links of one.
 TEST(FabricCables, NoMoreSwitchesAreMergedThanTheirCablesCanBeCounted) {
   // 512 ports: 256 nodes of eight NICs under eight leaves of 256 cables up each, 32 such groups in a pod.
   // Each of its 256 spines has one cable to each of 256 leaves, and 256 up: 65,536 from a pod to the cores.
@@ -52,6 +51,7 @@ TEST(FabricCables, NoSwitchHasTheUplinksOfATinyRatio) {
   EXPECT_THROW((void)build(spec, catalogue()), ConfigError);
 }
 
+// A leaf has 32 cables up to four spines, eight to each: one link of eight cables, or eight links of one.
 TEST(FabricCables, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
   const TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
   BuildOptions apart;
