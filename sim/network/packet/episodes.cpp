@@ -67,9 +67,7 @@ void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::u
   } else if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
     const bool expected =
-        record.inputs.size() > input && record.inputs[input] == region.inputs[input] &&
-        record.words[region.inputs[input].channel] == region.words[region.inputs[input].channel] &&
-        region.draws_like(record);
+        record.inputs.size() > input && agree(region, record, input) && region.draws_like(record);
     if (!expected && !follow(region, now)) simulate(region);
   }
   keep_apart(region);
@@ -98,7 +96,8 @@ SimTime Episodes::next_event() const {
   return std::max(first, now_);  // an engine that was stopped may be behind
 }
 
-// When the region could complete a message at the earliest, or so far ahead as others may be of it.
+// Others may be simulated up to then: when the region could complete a message at the earliest, or, where it
+// shares a buffer, kMostAhead.
 SimTime Episodes::next_completion(const Region& region, SimTime next) {
   const Duration extra =
       region.buffers.empty() ? region.least_extra : std::min<Duration>(region.least_extra, kMostAhead);

@@ -66,13 +66,13 @@ class Episodes {
   // has them already. REQUIRES: it was opened here, with the same receiver and as many pairs.
   void move(const Channel& channel, const std::vector<Connection>& connections, SimTime now);
 
-  // Simulates what has been skipped of current episodes, so that what follows is exact.
+  // Simulates what has been read from records of current episodes, so that what follows is exact.
   void settle();
   // Up to the last advance(). An episode that is being skipped counts evenly over its time.
   [[nodiscard]] LinkRecord record(PortIndex port) const;
   [[nodiscard]] Bytes most_waiting(PortIndex port) const;
   [[nodiscard]] Duration paused(PortIndex port) const;
-  [[nodiscard]] Counters counters() const;  // without episodes that are being skipped
+  [[nodiscard]] Counters counters() const;  // without episodes that are being read from records
   [[nodiscard]] std::vector<Deadlock> deadlocks() const;
   [[nodiscard]] std::uint64_t skipped() const { return skipped_; }      // episodes not simulated
   [[nodiscard]] std::uint64_t simulated() const { return simulated_; }  // events of those that were

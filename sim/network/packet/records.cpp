@@ -28,11 +28,7 @@ bool Episodes::follow(Region& region, SimTime now) {
   for (auto at = first; at != last; ++at) {
     const Record& record = *at->second;
     const std::size_t known = region.inputs.size();
-    if (record.inputs.size() < known || record.words.size() < region.words.size() ||
-        !std::equal(region.words.begin(), region.words.end(), record.words.begin()) ||
-        !std::equal(region.inputs.begin(), region.inputs.end(), record.inputs.begin()) ||
-        !region.draws_like(record))
-      continue;
+    if (record.inputs.size() < known || !agree(region, record, 0) || !region.draws_like(record)) continue;
     if (record.inputs.size() > known && record.inputs[known].time < time) continue;
     region.mode = Region::Mode::replayed;
     region.followed = &record;
@@ -50,7 +46,7 @@ const Record& Episodes::keep(Region& region, Tally usage) {
   const auto [first, last] = by_first_.equal_range(region.first());
   for (auto at = first; at != last; ++at) {
     const Record& known = *at->second;
-    if (known.inputs == region.inputs && known.words == region.words && region.draws_like(known))
+    if (known.inputs.size() == region.inputs.size() && agree(region, known, 0) && region.draws_like(known))
       return known;
   }
   Record record;

@@ -38,7 +38,7 @@ struct Record {
   std::int64_t end = 0;            // at rest again
   Tally usage{};                   // ports by local number, ascending
   bool draws = false;              // random numbers, so it is that of these ports alone
-  std::vector<PortIndex> ports;    // by local number
+  std::vector<PortIndex> ports;    // by local number, where random numbers were drawn; else empty
   std::vector<BufferUse> buffers;  // by local number of the device
 };
 
@@ -99,4 +99,15 @@ struct Region {
     return mode == Mode::simulated && !workplace && !inputs.empty() && at(inputs.back().time) == now;
   }
 };
+
+// Whether the messages from number `first` on that both have had are the same; regions or records.
+template <typename A, typename B>
+[[nodiscard]] bool agree(const A& a, const B& b, std::size_t first) {
+  const std::size_t common = std::min(a.inputs.size(), b.inputs.size());
+  for (std::size_t i = first; i < common; ++i) {
+    const std::uint32_t channel = a.inputs[i].channel;
+    if (!(a.inputs[i] == b.inputs[i]) || a.words[channel] != b.words[channel]) return false;
+  }
+  return true;
+}
 }  // namespace topsim::network::packet

@@ -7,16 +7,6 @@
 
 namespace topsim::network::packet {
 namespace {
-// The messages from number `first` on that both have had.
-bool agree(const Region& a, const Region& b, std::size_t first) {
-  const std::size_t common = std::min(a.inputs.size(), b.inputs.size());
-  for (std::size_t i = first; i < common; ++i) {
-    const std::uint32_t channel = a.inputs[i].channel;
-    if (!(a.inputs[i] == b.inputs[i]) || a.words[channel] != b.words[channel]) return false;
-  }
-  return true;
-}
-
 // When the first message was that only one of them has had.
 SimTime part_at(const Region& a, const Region& b) {
   const Region& more = a.inputs.size() > b.inputs.size() ? a : b;
@@ -112,8 +102,7 @@ void Episodes::replay_twins(Region& leader, const Record& record) {
 }
 
 void Episodes::withdraw(Region& region) {
-  if (region.leader != nullptr) std::erase(region.leader->twins, &region);
-  region.leader = nullptr;
+  simulate_alone(region);
   if (!skip_) return;
   const auto [first, last] = leaders_.equal_range(region.first());
   for (auto at = first; at != last;) at = at->second == &region ? leaders_.erase(at) : std::next(at);
