@@ -151,10 +151,6 @@ bool Engine::ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<Por
   return core_->ways(pair, there, back);
 }
 
-CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec) {
-  return settle_spec(graph, spec).congestion;
-}
-
 std::string Engine::leak() const {
   return core_->leak();
 }

@@ -78,9 +78,6 @@ struct Deadlock {
 
 class Core;
 
-// The congestion control that results from a spec on a fabric.
-[[nodiscard]] CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec);
-
 // The record of a port that sent so much payload in so much time. A port always sends at its rate, so the
 // peak is that rate's payload.
 [[nodiscard]] LinkRecord link_record(std::uint64_t payload_bytes, Duration busy);
