@@ -193,7 +193,7 @@ std::string footer_of(std::string_view examples, const std::string& words) {
   std::istringstream lines{std::string(examples)};
   std::string footer;
   for (std::string line; std::getline(lines, line);)
-    if (line.rfind(words, 0) == 0) footer += (footer.empty() ? "\nExamples:\n  " : "\n  ") + line;
+    if (line.rfind(words, 0) == 0) footer += (footer.empty() ? "Examples:\n  " : "\n  ") + line;
   return footer;
 }
 }  // namespace
