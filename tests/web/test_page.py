@@ -144,6 +144,27 @@ class RunPage(Pages):
         self.assertIn("nic down", drawing)
         self.assertNotRegex(drawing, r"× 1(?![\d,])")
 
+    def test_goodput_is_shown_where_the_scenario_asks_for_it(self):
+        page, _ = self.page_of("run", ROOT / "configs/8xH100-faults.json", "--quiet")
+        of = page_data(page.read_text(), "result")["reliability"]
+        self.browser.open(page)
+        self.assertEqual(self.browser.console, [])
+        self.assertEqual(self.browser.value("+document.getElementById('goodput').dataset.value"), of["goodput"]["usual"])
+        note = self.browser.value("document.getElementById('goodput').parentElement.innerText")
+        self.assertIn(f"{100 * of['goodput']['usual']:.1f}", note)
+        self.assertIn(f"stops every {1 / of['interruptions_per_day']['usual']:.1f} days", note)
+        self.assertIn(f"checkpoints every {of['checkpoint_interval_seconds'] / 3600:.2f} h", note)
+        document = self.browser.document()
+        shown = [(float(row[1]), float(row[3]), float(row[4])) for row in rows_of(document, "failure-sources")]
+        self.assertEqual(sorted(shown), sorted((each["count"], each["per_year"]["usual"], each["count"] * each["per_year"]["usual"])
+                                               for each in of["sources"]))
+        # The stops of a year, over all that fails, are those of a day times its days.
+        self.assertAlmostEqual(sum(row[2] for row in shown), 365.25 * of["interruptions_per_day"]["usual"], delta=0.01)
+        self.assertIn("Daly", section(document, "failures"))
+        self.browser.open(page, width=390)
+        self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), 390)
+        self.assertNotIn('id="failures"', self.made_for(8)[2].split('id="main"', 1)[1].split("<template", 1)[0])
+
     def test_the_drawing_counts_what_it_folds(self):
         for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16,384")):
             with self.subTest(accelerators=accelerators):

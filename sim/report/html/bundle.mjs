@@ -5,7 +5,7 @@ import { deflateSync } from "node:zlib";
 import { buildSync, transformSync } from "esbuild";
 
 const kinds = ["run", "compare", "sweep", "validate"];
-const scripts = ["text", "data", "charts", "words", "tables", "advice", "idle", "topology", "link_series", "timeline", "heat", ...kinds, "main"];
+const scripts = ["text", "data", "charts", "words", "tables", "advice", "goodput", "idle", "topology", "link_series", "timeline", "heat", ...kinds, "main"];
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 const text = (name) => readFileSync(file(name), "utf8");
 // Those that can unpack; page.html names them.

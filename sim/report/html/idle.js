@@ -1,6 +1,6 @@
 // Of its busy seconds.
 const slowedSeconds = (one) => one.slowed_seconds || 0;
-// The answer: four figures, one sentence, and where the step's time goes.
+// The answer: five or six figures, one sentence, and where the step's time goes.
 const drawAnswer = () => {
   const { step, throughput, accelerators, memory } = result;
   const busy = step.seconds > 0 ? accelerators.busy_seconds / step.seconds : 0;
@@ -18,6 +18,7 @@ const drawAnswer = () => {
     card("memory-use", "Memory of the fullest", memory.capacity_bytes ? memoryText(memory.per_accelerator_bytes).split(" ") : ["–", ""],
       memory.capacity_bytes ? `of ${memoryText(memory.capacity_bytes)}${memory.fits ? "" : ": <b>does not fit</b>"}` : "not known for a trace",
       memory.per_accelerator_bytes),
+    ...(result.reliability ? [card("goodput", "Goodput", percent(result.reliability.goodput.usual).split(" "), goodputNote(result.reliability), result.reliability.goodput.usual)] : []),
   ];
   element("answer").innerHTML = cards.join("");
   const rows = idleRows(accelerators.idle_seconds);

@@ -66,6 +66,7 @@ pages.run = () => {
   drawAnswer();
   drawIdle();
   drawFindings();
+  drawGoodput();
   drawGains();
   drawTopology();
   drawTimeline();

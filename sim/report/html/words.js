@@ -2,6 +2,7 @@
 const wordMeanings = [
   [/\bstep\b/i, "step", "one round of training: every accelerator works through its share of the batch, then all weights are updated"],
   [/MFU|FLOPs utilisation/, "model FLOPs utilisation (MFU)", "the model's own arithmetic per second, as a share of what the accelerators could do at their peak"],
+  [/Goodput/, "goodput", "the share of a long run's time that is training: not checkpoints, restarts, or work that is lost and done again"],
   [/exposed/, "exposed", "communication that no computation hides: the accelerator waits for it"],
   [/\bTP\b|tensor parallel/, "TP, tensor parallel", "the matrices of a layer are cut over several accelerators, which exchange results in every layer"],
   [/\bPP\b|pipeline/, "PP, pipeline parallel", "the layers are cut into stages on different accelerators; micro-batches go through them like cars through an assembly line"],
