@@ -76,6 +76,9 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
   EXPECT_EQ(run(R"({"micro_batch": 1, "global_batch": 64})", two), "");
   EXPECT_NE(run(R"({"micro_batch": 1, "tp": 8})", two).find("user buffers"), std::string::npos);
   EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 8, "tp_overlap": "none"})", two), "");
+  // Where user buffers cannot be had they are not missed: a group over two nodes, no sequence parallelism.
+  EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 16})", two), "");
+  EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 8, "sequence_parallel": false})", two), "");
   const auto experts = [&](const std::string& dispatcher) {
     return said(world.run(R"({"workload": {"model": "qwen3-30b-a3b", "sequence": 2048, "plan":
         {"ep": 16, "etp": 1, "micro_batch": 1)" +

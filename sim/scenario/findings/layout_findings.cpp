@@ -60,13 +60,17 @@ std::optional<std::pair<std::size_t, std::size_t>> ranks_apart(const topology::T
   return std::nullopt;
 }
 
+const topology::Accelerator& first_accelerator(const topology::Topology& topology,
+                                               const topology::Catalogue& catalogue) {
+  return catalogue.accelerator(topology.model_of(topology.accelerators().front()));
+}
+
 // Each rank maps the buffers of its group's other ranks and writes to them: by handles that processes of one
 // host exchange or, in an NVLink domain of several hosts, by fabric handles (userbuffers-host.cpp).
 void find_user_buffers(const topology::Topology& topology, const topology::Catalogue& catalogue,
                        const workloads::Plan& plan, std::vector<report::Finding>& out) {
   if (plan.tp_overlap != workloads::TensorOverlap::userbuffers || plan.tp < 2) return;
-  const topology::Accelerator& entry =
-      catalogue.accelerator(topology.model_of(topology.accelerators().front()));
+  const topology::Accelerator& entry = first_accelerator(topology, catalogue);
   const auto say = [&](std::string what, std::string help) {
     out.push_back({report::Severity::warning, std::move(what) + "; they are simulated as if it did",
                    "workload.plan.tp_overlap", std::move(help)});
@@ -82,6 +86,11 @@ void find_user_buffers(const topology::Topology& topology, const topology::Catal
         "a smaller tp, whose groups one domain holds; or tp_overlap=async");
 }
 }  // namespace
+
+bool could_use_user_buffers(const topology::Topology& topology, const topology::Catalogue& catalogue,
+                            const workloads::Plan& plan) {
+  return has_user_buffers(first_accelerator(topology, catalogue)) && !ranks_apart(topology, plan);
+}
 
 std::vector<report::Finding> layout_findings(const Scenario& scenario, const topology::Topology& topology,
                                              const topology::Catalogue& catalogue) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/scenario/findings/layout_findings.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/run/left_open.hpp"
 #include "topology/build.hpp"
@@ -62,7 +63,9 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
   return text;
 }
 // Defaults that affect the step time, and that other programs or releases set differently.
-void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, report::ScenarioFacts& facts) {
+void say_assumptions(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, const workloads::Plan& plan,
+                     report::ScenarioFacts& facts) {
   const workloads::PlanSpec& given = scenario.workload.plan;
   const workloads::Framework& set = workloads::framework(scenario.workload.framework);
   if (plan.inference()) return;
@@ -79,7 +82,8 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
   const bool on_nvidia = facts.library == "NCCL";
   const bool has_user_buffers =
       on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
-  if (!given.tp_overlap && plan.tp > 1 && has_user_buffers)
+  if (!given.tp_overlap && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
+      could_use_user_buffers(topology, catalogue, plan))
     facts.open.push_back(
         {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
                    "recipes turn on",
@@ -153,7 +157,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
   facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
-  say_assumptions(scenario, plan, facts);
+  say_assumptions(scenario, topology, catalogue, plan, facts);
   facts.headline +=
       kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
