@@ -151,16 +151,35 @@ class RunPage(Pages):
                     self.assertNotIn(words, sentence)
 
     def test_no_figure_of_the_drawing_lies_on_a_box(self):
-        for scenario in ("mixtral-8x7b-64xH100", "tpu-v4"):
-            self.browser.open(self.page_of("run", ROOT / f"configs/{scenario}.json", "--quiet")[0])
-            hits = self.browser.value("""(() => {
-                const texts = [...document.querySelectorAll('#topology text')].map((each) => [each.textContent, each.getBoundingClientRect()]);
-                const [figures, titles] = [texts.filter(([text]) => /^[\d.]+ %$/.test(text)), texts.filter(([text]) => / × \d/.test(text))];
-                return [figures.length, titles.length, figures.flatMap(([text, a]) => titles.filter(([, b]) =>
-                  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(([title]) => text + ' on ' + title))]; })()""")
-            self.assertGreater(hits[0], 0)
-            self.assertGreater(hits[1], 0)
-            self.assertEqual(hits[2], [], scenario)
+        for scenario in ("mixtral-8x7b-64xH100", "tpu-v4", "16384xH100-llama3-405b"):
+            page, _ = self.page_of("run", ROOT / f"configs/{scenario}.json", "--quiet")
+            for width in (1400, 1280, 390):
+                self.browser.open(page, width=width)
+                hits = self.browser.value("""(() => {
+                    const texts = [...document.querySelectorAll('#topology text')].map((each) => [each.textContent, each.getBoundingClientRect()]);
+                    const [figures, titles] = [texts.filter(([text]) => /^[\d.]+ %$/.test(text)), texts.filter(([text]) => / × \d/.test(text))];
+                    return [figures.length, titles.length, figures.flatMap(([text, a]) => titles.filter(([, b]) =>
+                      a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(([title]) => text + ' on ' + title))]; })()""")
+                self.assertGreater(hits[0], 0)
+                self.assertGreater(hits[1], 0)
+                self.assertEqual(hits[2], [], (scenario, width))
+
+    def test_what_the_boxes_of_a_large_cluster_say_lies_in_them(self):
+        # A box is a path with round corners; its texts are those whose middle it holds.
+        for scenario in ("16384xH100-llama3-405b", "8xH100-faults"):
+            page, _ = self.page_of("run", ROOT / f"configs/{scenario}.json", "--quiet")
+            for width in (1400, 390):
+                self.browser.open(page, width=width)
+                held, over, cut = self.browser.value("""(() => {
+                    const drawing = document.querySelector('#topology svg'), frame = drawing.getBoundingClientRect();
+                    const rects = (name) => [...drawing.querySelectorAll(name)].map((each) => [each.textContent, each.getBoundingClientRect()]);
+                    const boxes = rects('path').map(([, box]) => box).filter((box) => box.height > 34 && box.height < 40 && box.width > 90 && box.width < 130);
+                    const texts = rects('text'), inside = texts.map(([text, at]) => [text, at, boxes.find((box) => at.left + at.width / 2 > box.left &&
+                      at.left + at.width / 2 < box.right && at.top + at.height / 2 > box.top && at.top + at.height / 2 < box.bottom)]).filter(([,, box]) => box);
+                    return [inside.length, inside.filter(([, at, box]) => at.left < box.left || at.right > box.right).map(([text]) => text),
+                      texts.filter(([, at]) => at.top < frame.top || at.bottom > frame.bottom || at.left < frame.left || at.right > frame.right).map(([text]) => text)]; })()""")
+                self.assertGreater(held, 10, (scenario, width))
+                self.assertEqual((over, cut), ([], []), (scenario, width))
 
     def test_a_failed_part_is_marked_and_a_single_one_named(self):
         self.browser.open(self.page_of("run", ROOT / "configs/8xH100-faults.json", "--quiet")[0])

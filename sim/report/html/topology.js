@@ -64,15 +64,29 @@ const layoutOf = (picture) => {
   place(fabric, 0, height);
   return { at, boxes, columns, height };
 };
+// Boxes are as wide as leaves a figure room between two columns; narrower ones have smaller titles.
+const leastColumn = 152, figureRoom = 50;
+const boxWidth = (width, columns) => Math.max(leastColumn - figureRoom, Math.min(118, Math.floor(width / columns.length) - figureRoom));
+// A text and its size so that it fits: smaller letters first, then fewer.
+const pen = document.createElement("canvas").getContext("2d");
+const fitted = (text, weight, size, room) => {
+  const least = 8.5;
+  const width = (shown) => { pen.font = `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`; return pen.measureText(shown).width; };
+  const smaller = Math.min(size, Math.floor(2 * size * room / width(text)) / 2);
+  if (smaller >= least) return [text, smaller];
+  let kept = text.length;
+  while (kept > 1 && width(text.slice(0, kept) + "…") * least / size > room) --kept;
+  return [text.slice(0, kept) + "…", least];
+};
 // How much a line that skips columns bows out: the least that keeps it and its figure off the boxes in between.
 // `places`: of all boxes, in pixels; the curve is the library's, a quadratic whose middle lies half the bow aside.
-const bowOf = ([x1, y1], [x2, y2], places) => {
+const bowOf = ([x1, y1], [x2, y2], places, half) => {
   if (Math.abs(x1 - x2) < 1) return 170 / (y2 - y1);  // in one column: past its boxes on the right
   const boxes = places.filter(([x, y]) => !(x === x1 && y === y1) && !(x === x2 && y === y2));
   const touches = (bow) => {
     const [cx, cy] = [(x1 + x2) / 2 - (y1 - y2) * bow, (y1 + y2) / 2 - (x2 - x1) * bow];
     const at = (t) => [(1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t * t * x2, (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t * t * y2];
-    const on = ([x, y], wide, high) => boxes.filter((box) => Math.abs(box[0] - x) < 59 + wide && Math.abs(box[1] - y) < 18 + high).length;
+    const on = ([x, y], wide, high) => boxes.filter((box) => Math.abs(box[0] - x) < half + wide && Math.abs(box[1] - y) < 18 + high).length;
     const [x, y] = at(0.5);
     return 3 * on([x, y - 9], 20, 8) + [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8].reduce((sum, t) => sum + on(at(t), 2, 3), 0);
   };
@@ -108,17 +122,29 @@ const drawTopology = () => {
     `What behaves alike is drawn once with its count${picture.exact ? "" : "; to fit, links of one type share a line although their loads differ"}. ` +
     (picture.left_out ? "Host processors, memory and disks carried nothing and are left out. " : "") +
     "Lines: width is speed, colour and figure are the busier direction's use, dashes carried nothing. Point for numbers, click a line for its use over time; drag to move, Ctrl and scroll to zoom.";
-  // Where columns stand closer than a figure is wide, figures of level lines go above the shapes.
   const pixels = (i, width) => [at[i][0] * width / columns.length, at[i][1] * 62];
   // Of many lines only the busiest of each type has room for a figure.
   const busiest = between.filter((line) => of(line) >= 5e-4).sort((a, b) => of(b) - of(a));
   const labelled = new Set(between.length <= 60 ? busiest : busiest.filter((line, i) => busiest.findIndex((other) => other[0].type === line[0].type) === i));
-  const tight = (line, width) => width / columns.length - 118 < 48 && at[line[0].from][1] === at[line[0].to][1];
-  const option = (width) => ({
+  const labelOf = (device, room) => {
+    const fault = faultOf(device), [title, large] = fitted(titleOf(device), 600, 12.5, room);
+    const [print, small] = fitted(fault ? `✕ ${fault.kind.replace(/_/g, " ")}` : smallPrint(picture, device), 400, 10.5, room);
+    return { show: true, color: scheme.ink, lineHeight: 14, formatter: `{b|${title}}\n{s|${print}}`,
+      rich: { b: { fontWeight: 600, fontSize: large }, s: { color: scheme.soft, fontSize: small } } };
+  };
+  const bowed = (line, width) => (Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0
+    : bowOf(pixels(line[0].from, width), pixels(line[0].to, width), picture.devices.map((_, i) => pixels(i, width)), boxWidth(width, columns) / 2));
+  // Room above for the lines that bow out, and for their figures.
+  const widest = Math.max(1140, columns.length * leastColumn);
+  const above = Math.max(0.45, ...between.map((line) => {
+    const [[x1, y1], [x2, y2]] = [pixels(line[0].from, widest), pixels(line[0].to, widest)];
+    return x1 === x2 ? 0 : ((x2 - x1) * bowed(line, widest) / 2 - (y1 + y2) / 2 + 22) / 62;
+  }));
+  const option = (width) => { const half = boxWidth(width, columns) / 2; return {
     grid: { left: 8, right: 8, top: 4, bottom: 8 },
     tooltip: tooltip({ formatter: (p) => p.data.text }),
     xAxis: { type: "value", min: -0.55, max: columns.length - 0.45, show: false },
-    yAxis: { type: "value", min: -0.45, max: height + 0.1, inverse: true, show: false },
+    yAxis: { type: "value", min: -above, max: height + 0.1, inverse: true, show: false },
     dataZoom: [{ type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" }, { type: "inside", yAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" }],
     series: [{
       type: "custom", silent: true, z: 1, data: boxes.map((box) => [box.top, box.bottom, box.right]),
@@ -133,45 +159,43 @@ const drawTopology = () => {
       type: "custom", silent: true, z: 1, data: at,
       renderItem: (params, api) => {
         const device = picture.devices[params.dataIndex], [x, y] = api.coord(at[params.dataIndex]), gpu = device.kind === "accelerator";
-        return { type: "rect", shape: { x: x - 59, y: y - 18, width: 118, height: 36, r: 7 },
+        return { type: "rect", shape: { x: x - half, y: y - 18, width: 2 * half, height: 36, r: 7 },
           style: { fill: scheme.panel, stroke: faultOf(device) ? "#d7301f" : gpu ? busyColour : scheme.soft, lineWidth: faultOf(device) || gpu ? 2 : 1 } };
       },
     }, {
       type: "custom", z: 3, data: loops.map((line) => ({ value: at[line[0].from], text: textOf(line), line })),
       renderItem: (params, api) => {  // links among the members of one shape
         const line = loops[params.dataIndex], [x, y] = api.coord(at[line[0].from]), reach = 26 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length;
-        const curve = { type: "bezierCurve", shape: { x1: x - 59, y1: y - 11, x2: x - 59, y2: y + 11, cpx1: x - 59 - reach, cpy1: y - 20, cpx2: x - 59 - reach, cpy2: y + 20 },
+        const curve = { type: "bezierCurve", shape: { x1: x - half, y1: y - 11, x2: x - half, y2: y + 11, cpx1: x - half - reach, cpy1: y - 20, cpx2: x - half - reach, cpy2: y + 20 },
           style: { stroke: styleOf(line).color, lineWidth: styleOf(line).width, fill: "none", lineDash: of(line) > 0 ? null : [5, 4] } };
-        const figure = { type: "text", style: { x: x - 59, y: y + 19 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length,
+        const figure = { type: "text", style: { x: x - half, y: y + 19 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length,
           text: of(line) >= 5e-4 ? `among them ${percent(of(line))}` : "", fill: scheme.ink, font: "10.5px sans-serif" } };
         return { type: "group", children: [curve, figure] };
       },
     }, {
       type: "graph", coordinateSystem: "cartesian2d", z: 2, symbol: "rect", emphasis: { focus: "adjacency", lineStyle: { width: 7 }, itemStyle: { color: scheme.panel } },
       data: picture.devices.map((device, i) => ({
-        name: String(i), value: at[i], symbolSize: [114, 32],
+        name: String(i), value: at[i], symbolSize: [2 * half - 4, 32],
         itemStyle: { color: scheme.panel },
-        label: { show: true, color: scheme.ink, fontSize: 12, lineHeight: 14,
-          formatter: `{b|${titleOf(device)}}\n{s|${faultOf(device) ? `✕ ${faultOf(device).kind.replace(/_/g, " ")}` : smallPrint(picture, device)}}`,
-          rich: { b: { fontWeight: 600, fontSize: 12.5 }, s: { color: scheme.soft, fontSize: 10.5, width: 110, overflow: "truncate" } }},
+        label: labelOf(device, 2 * half - 8),
         text: `<b>${escapeText(device.name)}</b>${device.count > 1 ? ` and ${whole(device.count - 1)} alike` : ""}<br>${escapeText(device.model)}` +
           (device.rank >= 0 ? `<br>rank ${device.rank}` : device.kind === "accelerator" ? "<br>not part of the job" : ""),
       })),
       links: between.map((line) => ({
         source: String(line[0].from), target: String(line[0].to),
         lineStyle: { ...styleOf(line), type: of(line) > 0 ? "solid" : "dashed",
-          curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : bowOf(pixels(line[0].from, width), pixels(line[0].to, width), picture.devices.map((_, i) => pixels(i, width))) },
+          curveness: bowed(line, width) },
         label: { show: labelled.has(line), formatter: percent(of(line)), color: scheme.ink, fontSize: 10.5, padding: [1, 3],
-          distance: tight(line, width) ? 19 : 5,
+          distance: 5,
           backgroundColor: line[0].from < picture.devices.length && picture.devices[line[0].from].node >= 0 && picture.devices[line[0].to].node >= 0 ? scheme.box : scheme.panel },
         text: textOf(line), line,
       })),
     }],
-  });
-  element("topology").style.minWidth = columns.length * 146 + "px";
-  element("topology").style.setProperty("--on-paper", Math.min(1, paperWidth / (columns.length * 146)));
+  }; };
+  element("topology").style.minWidth = columns.length * leastColumn + "px";
+  element("topology").style.setProperty("--on-paper", Math.min(1, paperWidth / (columns.length * leastColumn)));
   scaleOf("topology", () => scheme.ramp);
-  const chart = draw("topology", Math.min(2400, Math.max(150, (height + 0.6) * 62)), option);
+  const chart = draw("topology", Math.min(2400, Math.max(150, (height + above + 0.15) * 62)), option);
   chart.on("click", (p) => {
     element("series").hidden = true;
     if (p.dataType === "node") return showDetails(picture.devices[+p.name].name, [["what", p.data.text]]);
