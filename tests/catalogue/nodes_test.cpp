@@ -143,9 +143,12 @@ TEST(Nodes, Nvl72Is18TraysOf4) {
   EXPECT_EQ(tray.pcie.at(0).device_link, "c2c-grace");
 }
 
-TEST(Nodes, GeForceCardsDoNotTalkOverPcieButThe3090Does) {
+TEST(Nodes, GeForceCardsDoNotTalkOverPcieButProfessionalOnesDo) {
   EXPECT_FALSE(shipped().node("rtx4090-pcie-8gpu").peer_to_peer);
-  EXPECT_TRUE(shipped().node("srv-8x3090-dual").peer_to_peer);
+  for (const char* id : {"rtx-2080-ti", "rtx-3090", "rtx-4090", "rtx-5090"})
+    EXPECT_FALSE(shipped().accelerator(id).peer_to_peer) << id;
+  for (const char* id : {"rtx-a6000", "rtx-6000-ada", "a40", "v100-pcie", "a100-pcie-80gb"})
+    EXPECT_TRUE(shipped().accelerator(id).peer_to_peer) << id;
 }
 
 // One PCIe switch of NCCL's topology file: the numbers of the GPUs and NICs behind it, and its socket.

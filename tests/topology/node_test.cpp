@@ -78,6 +78,18 @@ TEST(Node, GeForceCopiesBounceThroughHostMemory) {
             "gpu0 pcie0 cpu0 cpu1 mem1 cpu1 pcie1 gpu4");
 }
 
+// NVIDIA/nccl issue 1127: no pair of eight reaches another; two on an NVLink bridge do.
+TEST(Node, ThreeThousandNinetiesReachEachOtherOverTheirBridgeAlone) {
+  const Topology apart = build(cluster("srv-8x3090-dual", 1), catalogue());
+  const Router between(apart, 1);
+  EXPECT_EQ(path_of(apart, route(between, "node0/gpu0", "node0/gpu1")),
+            "gpu0 pcie0 cpu0 mem0 cpu0 pcie0 gpu1");
+  const Topology bridged = build(cluster("ws-2x3090-nvlink", 1), catalogue());
+  const Router router(bridged, 1);
+  EXPECT_FALSE(bridged.peer_to_peer);
+  EXPECT_EQ(path_of(bridged, route(router, "node0/gpu0", "node0/gpu1")), "gpu0 gpu1");
+}
+
 TEST(Node, TraysOfAnNvl72ShareOneScaleUpDomain) {
   const Topology t = build(cluster("gb200-nvl72", 18, "rail"), catalogue());
   EXPECT_EQ(t.accelerators().size(), 72U);
