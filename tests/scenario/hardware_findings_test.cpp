@@ -50,6 +50,13 @@ TEST(HardwareFindings, SayThatInfinibandHashesNothing) {
               testing::Not(HasSubstr(said)));
 }
 
+// A V100's fp16 units compute no bf16 (10.65 TFLOP/s measured).
+TEST(HardwareFindings, SayWhichUnitsComputeBf16) {
+  const std::vector<std::string> volta = {"topology.node=dgx-1-v100", "workload.model=llama3-8b"};
+  EXPECT_THAT(words(volta), HasSubstr("has no bf16 units: products in bf16 run on its fp32 units, at 10.7"));
+  EXPECT_THAT(words({volta[0], volta[1], "workload.precision=fp16"}), testing::Not(HasSubstr("units")));
+}
+
 // Blackwell's tensor cores scale blocks; Transformer Engine runs on Ampere and later.
 TEST(HardwareFindings, SayWhatAGenerationLacks) {
   const std::vector<std::string> b200 = {"topology.node=hgx-b200", "workload.precision=mxfp8"};

@@ -13,8 +13,9 @@ constexpr double kTilePerimeter = 1.0 / 256 + 1.0 / 128;
 // m of one accelerator: the best measured rate divided by the data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
   const double* best = accelerator.best_product(precision);
-  if (best == nullptr) return {};
-  return *best / accelerator.dense_flops.find(precision)->second;
+  const auto rate = accelerator.dense_flops.find(precision);
+  if (best == nullptr || rate == accelerator.dense_flops.end()) return {};
+  return *best / rate->second;
 }
 
 bool on_vector_units(const Accelerator& accelerator, std::string_view precision) {
@@ -86,9 +87,9 @@ void derive_kernel_shares(Accelerator& accelerator, const Accelerator& relative,
 }  // namespace
 
 const double* Accelerator::best_product(std::string_view precision) const {
+  if (const auto own = achievable_flops.find(precision); own != achievable_flops.end()) return &own->second;
   const auto rate = dense_flops.find(precision);
   if (rate == dense_flops.end()) return nullptr;
-  if (const auto own = achievable_flops.find(precision); own != achievable_flops.end()) return &own->second;
   const std::string_view other = precision == "bf16" ? "fp16" : precision == "fp16" ? "bf16" : "";
   const auto best = achievable_flops.find(other);
   const auto other_rate = dense_flops.find(other);

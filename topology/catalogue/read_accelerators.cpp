@@ -128,7 +128,9 @@ const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
           .field("compute_capability", &Accelerator::compute_capability, "NVIDIA: 70, 80, 90, ...",
                  figure<int>())
           .field("dense", &RawAccelerator::dense, "rate by precision", config::required(), rates())
-          .field("achievable", &RawAccelerator::achievable, "best measured matrix product", measured_rates())
+          .field("achievable", &RawAccelerator::achievable,
+                 "best measured matrix product, also in bf16 where other units than its own compute it",
+                 measured_rates())
           .field("sustained", &RawAccelerator::sustained,
                  "matrix product of 8192 cubed kept up for minutes, at the power limit", measured_rates())
           .field("memory", &RawAccelerator::memory_facts, "device memory", config::required())

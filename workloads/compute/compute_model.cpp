@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "workloads/compute/formats.hpp"
 #include "workloads/compute/tiles.hpp"
 
 namespace topsim::workloads {
@@ -36,9 +37,15 @@ std::array<std::string_view, 5> lookup_order(Precision precision) {
   return {};
 }
 
+// The same on this chip.
+std::array<std::string_view, 5> lookup_order(const topology::Accelerator& accelerator, Precision precision) {
+  if (precision == Precision::bf16 && widens_bf16(accelerator)) return {"bf16", "fp32", "fp16"};
+  return lookup_order(precision);
+}
+
 template <class Map>
-const typename Map::mapped_type* find_by(const Map& map, Precision precision) {
-  for (const std::string_view name : lookup_order(precision)) {
+const typename Map::mapped_type* find_by(const Map& map, const std::array<std::string_view, 5>& order) {
+  for (const std::string_view name : order) {
     if (name.empty()) continue;
     const auto found = map.find(name);
     if (found != map.end()) return &found->second;
@@ -85,12 +92,12 @@ ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSett
 }
 
 double ComputeModel::held(Precision precision) const {
-  const double* share = find_by(held_, precision);
+  const double* share = find_by(held_, lookup_order(accelerator_, precision));
   return settings_.clock * (share != nullptr ? *share : 1);
 }
 
 FlopsPerSecond ComputeModel::peak(Precision precision) const {
-  const double* rate = find_by(accelerator_.dense_flops, precision);
+  const double* rate = find_by(accelerator_.dense_flops, lookup_order(accelerator_, precision));
   if (rate == nullptr) {
     std::vector<std::string_view> known;
     for (const auto& [format, of_format] : accelerator_.dense_flops) known.push_back(format);
@@ -108,14 +115,16 @@ FlopsPerSecond ComputeModel::peak(Precision precision) const {
 }
 
 const double* ComputeModel::measured_best(Precision precision) const {
-  for (const std::string_view name : lookup_order(precision))
+  const auto order = lookup_order(accelerator_, precision);
+  if (accelerator_.achievable_flops.contains(order.front())) return accelerator_.best_product(order.front());
+  for (const std::string_view name : order)
     if (accelerator_.dense_flops.contains(name)) return accelerator_.best_product(name);
   return nullptr;
 }
 
 const topology::GemmConstants& ComputeModel::constants_of(Precision precision) const {
   static const topology::GemmConstants kDefault;
-  const auto* found = find_by(accelerator_.gemm, precision);
+  const auto* found = find_by(accelerator_.gemm, lookup_order(accelerator_, precision));
   return found != nullptr ? *found : kDefault;
 }
 
@@ -164,13 +173,14 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
 ComputeModel::Disagreement ComputeModel::disagreement(Precision precision) const {
   if (settings_.gemm_efficiency) return {};
   const double peak_rate = peak(precision).value();
-  for (const std::string_view name : lookup_order(precision)) {
+  const auto order = lookup_order(accelerator_, precision);
+  for (const std::string_view name : order) {
     const auto measured = accelerator_.measured_flops.find(name);
     const auto dense = accelerator_.dense_flops.find(name);
     // The figure of another format is used if both formats run at the same rate.
-    if (measured == accelerator_.measured_flops.end() || dense == accelerator_.dense_flops.end() ||
-        dense->second != peak_rate)
-      continue;
+    const bool runs_so =
+        dense == accelerator_.dense_flops.end() ? name == order.front() : dense->second == peak_rate;
+    if (measured == accelerator_.measured_flops.end() || !runs_so) continue;
     const auto [least, most] = measured->second;
     if (least == most) return {};
     const KernelCost product = gemm({kEdge, kEdge, kEdge}, precision);
@@ -257,7 +267,8 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
   if (const double* best = measured_best(units); best != nullptr) {
     product.best = *best;
     product.measured = true;
-  } else if (const auto* gemm = find_by(accelerator_.gemm, units); gemm != nullptr) {
+  } else if (const auto* gemm = find_by(accelerator_.gemm, lookup_order(accelerator_, units));
+             gemm != nullptr) {
     product.best *= largest_tile_efficiency(*gemm);
   }
   FlashRates rates = flash_rates(accelerator_, kernel, units, product);

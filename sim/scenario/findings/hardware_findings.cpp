@@ -20,6 +20,7 @@
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/compute/formats.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -49,6 +50,18 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
                        "they did",
                        entry.name),
            "workload.precision", "fp8 has a scale for each tensor, fp8-blockwise one for 128 elements"});
+    return;
+  }
+  if (workload.precision.gemm == workloads::Precision::bf16 && workloads::widens_bf16(entry)) {
+    const double* const best = entry.best_product("bf16");
+    out.push_back(
+        {report::Severity::warning,
+         fmt::format("{} has no bf16 units: products in bf16 run on its fp32 units{}", entry.name,
+                     best == nullptr ? "" : fmt::format(", at {:.3g} TFLOP/s at best", *best * 1e-12)),
+         "workload.precision",
+         entry.dense_flops.contains("fp16")
+             ? fmt::format("fp16 has units of {:g} TFLOP/s", entry.dense_flops.at("fp16") * 1e-12)
+             : std::string()});
     return;
   }
   out.push_back(
