@@ -143,6 +143,16 @@ TEST(Nodes, Nvl72Is18TraysOf4) {
   EXPECT_EQ(tray.pcie.at(0).device_link, "c2c-grace");
 }
 
+// Its port is two NICs of 100 Gbit/s (NVIDIA/dgx-spark-playbooks issue 102), which reach host memory alone
+// (NVIDIA/daqiri pull request 49).
+TEST(Nodes, ADgxSparkHasOneGpuAndTwoNics) {
+  const NodeRecipe& spark = shipped().node("dgx-spark");
+  EXPECT_EQ(spark.accelerators, 1);
+  EXPECT_FALSE(shipped().accelerator(spark.accelerator).peer_to_peer);
+  EXPECT_EQ(spark.pcie.at(0).nics.size(), 2U);
+  EXPECT_EQ(spark.pcie.at(0).nic_link, "pcie5-x4");
+}
+
 TEST(Nodes, GeForceCardsDoNotTalkOverPcieButProfessionalOnesDo) {
   EXPECT_FALSE(shipped().node("rtx4090-pcie-8gpu").peer_to_peer);
   for (const char* id : {"rtx-2080-ti", "rtx-3090", "rtx-4090", "rtx-5090"})
