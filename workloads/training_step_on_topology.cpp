@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "topology/routes.hpp"
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
@@ -17,6 +18,23 @@ int domain_ranks(const topology::Topology& topology) {
   const std::uint32_t first = router.scale_up_domain(accelerators.front());
   return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(),
                                         [&](DeviceId id) { return router.scale_up_domain(id) == first; }));
+}
+// Transformer Engine stops below compute capability 8.9 ("Device compute capability 8.9 or higher required
+// for FP8 execution", NVIDIA/TransformerEngine issue 1159) and before AMD's CDNA 3 (ROCm/TransformerEngine
+// issue 359); so does torch._scaled_mm, which torchao calls (pytorch pull request 164251). Engines that serve
+// a model widen weights of 8 bits and run.
+void require_narrow_products(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
+  const bool trains = workload.task != Task::prefill && workload.task != Task::decode;
+  const bool too_old = (accelerator.compute_capability > 0 && accelerator.compute_capability < 89) ||
+                       (accelerator.vendor == "AMD" && !accelerator.dense_flops.contains("fp8"));
+  if (!trains || !too_old || bytes_of(workload.precision.gemm) >= 2) return;
+  Problem problem;
+  problem.path = "workload.precision";
+  problem.message = fmt::format(
+      "{} cannot train in {}: it has no fp8 units, and Transformer Engine and torchao refuse to go without",
+      accelerator.name, name_of(workload.precision.gemm));
+  problem.help = accelerator.dense_flops.contains("bf16") ? "use bf16" : "use fp16";
+  throw ConfigError({problem});
 }
 }  // namespace
 
@@ -58,6 +76,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
     problem.help = "use framework ddp, or one node";
     throw ConfigError({problem});
   }
+  require_narrow_products(workload, catalogue.accelerator(first));
   WorkloadSpec placed = workload;
   placed.host = host_facts(topology);
   return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
