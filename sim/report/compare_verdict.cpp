@@ -121,7 +121,8 @@ struct CostDifference {
   std::vector<double> break_even;  // share of the baseline's fabric cost below which the other wins
 };
 
-std::optional<CostDifference> cost_difference(const Candidate& base, const Candidate& other) {
+// `times`: by how much steps (or tokens) take longer without it meaning anything: left out of the cost.
+std::optional<CostDifference> cost_difference(const Candidate& base, const Candidate& other, double times) {
   CostDifference difference;
   difference.tokens =
       base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
@@ -136,11 +137,9 @@ std::optional<CostDifference> cost_difference(const Candidate& base, const Candi
   for (std::size_t s = 0; s < kPriceSamples; ++s) {
     const std::size_t run = s % base.steps.size();
     const Draws draws(s);
-    relative.push_back(other.cost->per_second(draws) * time_of(other, run) /
-                           (base.cost->per_second(draws) * time_of(base, run)) -
-                       1);
-    if (const auto share =
-            break_even_fabric_share(*base.cost, time_of(base, run), *other.cost, time_of(other, run), draws))
+    const double here = time_of(base, run), there = time_of(other, run) / (1 + times);
+    relative.push_back(other.cost->per_second(draws) * there / (base.cost->per_second(draws) * here) - 1);
+    if (const auto share = break_even_fabric_share(*base.cost, here, *other.cost, there, draws))
       difference.break_even.push_back(*share);
   }
   difference.relative = spread(relative);
@@ -171,7 +170,9 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
       return fmt::format("failures leave {} no time to train: it has no cost per token",
                          comparison.names[each]);
   }
-  const auto difference = cost_difference(candidates[0], candidates[c]);
+  const double step = comparison.step_relative[c].usual;
+  const bool resolved = std::abs(step) >= kResolution;
+  const auto difference = cost_difference(candidates[0], candidates[c], resolved ? 0 : step);
   if (!difference) return "";
   const Interval& cost = difference->relative;
   const char* work = difference->tokens ? "token" : "step";
@@ -184,7 +185,9 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   const char* over = unusual ? "in the median, {} to {} over samples and ranges of prices"
                              : "{} to {} over the ranges of prices";
   const std::string range =
-      fmt::format(fmt::runtime(over), signed_percent_text(cost.low), signed_percent_text(cost.high));
+      fmt::format(fmt::runtime(over), signed_percent_text(cost.low), signed_percent_text(cost.high)) +
+      (resolved || step == 0 ? ""
+                             : fmt::format("; the {}'s {} not counted", work, signed_percent_text(step)));
   const bool either = cost.low <= 0 && cost.high >= 0;
   // Relative to the baseline's cost, as in the table: at usual prices, and over the ranges of prices.
   const std::string text =
@@ -193,6 +196,9 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
              : fmt::format("cost per {}: {} costs {} {} than {} ({})", work, comparison.names[c],
                            signed_percent_text(std::abs(usual)).substr(1), usual > 0 ? "more" : "less",
                            comparison.names[0], range);
+  // At equal times a fabric is worth what the other costs, and these cost the same.
+  const auto fabric = [&](std::size_t each) { return candidates[each].cost->bill.capital(Draws(0), true); };
+  if (!resolved && fabric(0) == fabric(c)) return text;
   return text + fabric_sentence(comparison, candidates, c, difference->break_even);
 }
 

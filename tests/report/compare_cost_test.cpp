@@ -77,6 +77,27 @@ TEST(CompareCost, CostNamesTheBreakEvenPriceOfTheFabric) {
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
 }
 
+// What models do not resolve of a step is no reason to pay more or less for it.
+TEST(CompareCost, ATimeBeneathTheResolutionIsNoCost) {
+  Candidate ib = candidate("ib", 10'000_us, {10'000_us, 10'000_us});
+  Candidate roce = candidate("roce", 10'025_us, {10'025_us, 10'025_us});  // +0.25 %
+  for (Candidate* each : {&ib, &roce}) {
+    each->cost.emplace();
+    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
+                              {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
+    each->cost->years = exactly(4);
+    each->cost->electricity = each->cost->pue = exactly(1);
+  }
+  const Comparison alike = of({ib, roce});
+  EXPECT_THAT(alike.verdict, HasSubstr("no significant difference between ib and roce"));
+  EXPECT_THAT(alike.verdict, HasSubstr("ib and roce cost the same per token"));
+  EXPECT_THAT(alike.verdict, Not(HasSubstr("wins if")));
+  // 90 against 100: 10 % less, whatever the 0.25 %; with them it would be 9.78 %.
+  roce.cost->bill.items[1].price = exactly(10);
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: roce costs 10.0 % less than ib"));
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("the token's +0.25 % not counted"));
+}
+
 // A job that never trains is not cheap: its step time with failures and its dollars are infinite.
 TEST(CompareCost, WhatNeverTrainsIsNotFree) {
   std::vector<Candidate> both{candidate("runs", 10_ms), candidate("stuck", 9_ms)};
