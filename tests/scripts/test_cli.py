@@ -283,6 +283,20 @@ class Screens(unittest.TestCase):
 class Bench(unittest.TestCase):
     """The table as those read it who read nccl-tests' own: by columns from the left, or by the names above them."""
 
+    def test_bench_says_where_nics_and_switches_do_not_fit_the_cables(self):
+        faster = '{"use": "ib-ndr", "bandwidth": "800 Gbit/s"}'
+        for link, words, said in ((faster, ["p2p", "-b", "8M", "-e", "8M"], ["a port of ConnectX-7", "QM9700 (managed) NDR has no ports for"]),
+                                  ("roce-400g", ["all_reduce", "-b", "8M", "-e", "8M"], ["has no ports for RoCEv2"]),
+                                  ("roce-400g", ["incast", "--senders", "3"], ["has no ports for RoCEv2"]),
+                                  ("ib-ndr", ["p2p", "-b", "8M", "-e", "8M"], [])):
+            with self.subTest(words=words, link=link):
+                done = program.topsim("bench", words[0], IB, *words[1:], "--set", f"topology.fabric.link={link}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for sentence in said:
+                    self.assertIn(sentence, done.stdout + done.stderr)
+                if not said:
+                    self.assertEqual(done.stderr, "")
+
     def test_columns_are_those_of_nccl_tests(self):
         for collective in ("all_reduce", "alltoall", "sendrecv"):
             words = ["bench", collective, IB, "-b", "1M", "-e", "1G", "-f", "32"]

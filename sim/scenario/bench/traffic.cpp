@@ -12,6 +12,7 @@
 #include "sim/executor/executor.hpp"
 #include "sim/network/packet/experiments.hpp"
 #include "sim/scenario/bench/testbed.hpp"
+#include "sim/scenario/findings/hardware_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
 #include "topology/build.hpp"
 
@@ -177,6 +178,8 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   traffic.fairness = jain(traffic.flows);
   for (const report::Finding& finding : packet_findings(scenario, topology))
     traffic.findings.push_back(finding.message);
+  for (const report::Finding& finding : cable_findings(scenario, topology, catalogue))
+    traffic.findings.push_back(finding.message);
   if (testbed.least_efficiency() < 1)
     traffic.findings.push_back(
         fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
@@ -277,6 +280,8 @@ Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& ca
   traffic.fairness = outcome.fairness;
   traffic.queues = queues_of(outcome.counters, outcome.most_waiting, outcome.paused);
   for (const report::Finding& finding : packet_findings(scenario, topology))
+    traffic.findings.push_back(finding.message);
+  for (const report::Finding& finding : cable_findings(scenario, topology, catalogue))
     traffic.findings.push_back(finding.message);
   if (!outcome.deadlocks.empty()) traffic.findings.emplace_back("deadlock: ports wait for one another");
   return traffic;

@@ -308,6 +308,16 @@ std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,
                   divides ? std::to_string(*spec.accelerators / nodes) : "N", divides ? "as many" : "N")};
 }
 
+std::vector<report::Finding> cable_findings(const Scenario& scenario, const topology::Topology& topology,
+                                            const topology::Catalogue& catalogue) {
+  std::vector<report::Finding> out;
+  find_hashed_infiniband(topology, out);
+  if (scenario.topology.node.use.empty()) return out;
+  const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
+  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
+  return out;
+}
+
 std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
                                                const topology::Catalogue& catalogue) {
   std::vector<report::Finding> out = packet_findings(scenario, topology);
@@ -315,7 +325,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_idle_parts(scenario.workload, out);
   for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
   find_ports_by_turns(scenario, topology, out);
-  find_hashed_infiniband(topology, out);
+  for (report::Finding& each : cable_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_host_copies(scenario, topology, out);
   for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_plugin_latency(scenario, topology, out);
@@ -328,8 +338,6 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_minimal_paths(topology, out);
   find_node_torus(scenario, topology, catalogue, out);
   find_other_ratios(scenario, topology, out);
-  const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
-  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
   return out;
 }
 }  // namespace topsim::scenario
