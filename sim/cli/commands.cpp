@@ -35,7 +35,7 @@ constexpr std::array kCommands = {
         "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
     Command{"sweep", "The same scenario with other values: grids and lists, resumable", configure_sweep,
             "topsim sweep configs/8xH100-ib.json --vary workload.plan.tp=4,8 --vary workload.plan.pp=1,2\n"
-            "topsim sweep configs/8xH100-ib.json --vary topology.nodes=8,16 --out sweep.sqlite --best mfu\n"
+            "topsim sweep configs/8xH100-ib.json --vary topology.nodes=8,16 --out nodes.sqlite --best mfu\n"
             "topsim sweep configs/8xH100-ib.json --vary run.seed=1,2,3 --format csv > sweep.csv"},
     Command{"plan", "The fastest parallel plans that fit the memory", configure_plan,
             "topsim plan configs/8xH100-ib.json --schedules 1f1b,interleaved\n"

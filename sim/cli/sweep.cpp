@@ -17,6 +17,7 @@
 #include "sim/cli/written.hpp"
 #include "sim/report/html/page.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
 #include "sim/scenario/read/shipped.hpp"
 #include "sim/study/sweep_choice.hpp"
@@ -109,6 +110,10 @@ int run(const Options& options) {
   if (!dp_is_set && study::let_data_parallel_follow(report.space, base) && !options.quiet)
     std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
   study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
+  if (store.left_out() > 0 && !options.quiet)
+    std::cerr << "note: " << report::plural(static_cast<double>(store.left_out()), "row") << " of "
+              << options.out
+              << " left its table, whose values this sweep does not have; the runs stay stored\n";
 
   study::SweepProgress progress;
   const InterruptGuard guard(progress.stop);

@@ -151,15 +151,20 @@ std::string point_key(const SweepBase& base, std::span<const std::string> assign
   }
 }
 
-std::string sweep_identity(const SweepSpace& space, const SweepBase& base) {
-  Digest digest;
-  for (const std::string& path : space.paths) digest.add(path);
+SweepIdentity sweep_identity(const SweepSpace& space, const SweepBase& base) {
+  Digest digest, family;
+  for (const std::string& path : space.paths) digest.add(path), family.add(path);
   for (const auto& point : space.points) {
     for (const std::string& value : point) digest.add(value);
   }
   // The first point's scenario represents all: they differ only in the values above.
   if (!space.points.empty()) digest.add(point_key(base, space.assignments(0)));
-  return digest.text();
+  try {
+    family.add(scenario::to_json(base.read({})));
+  } catch (const ConfigError& error) {
+    family.add(sentence(error));  // only its points can be read
+  }
+  return {digest.text(), family.text()};
 }
 
 namespace {

@@ -43,7 +43,7 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 
 // What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);
-[[nodiscard]] std::string sweep_identity(const SweepSpace& space, const SweepBase& base);
+[[nodiscard]] SweepIdentity sweep_identity(const SweepSpace& space, const SweepBase& base);
 
 // Simulates one point. An error becomes its row's message. False: stopped, the row is not complete.
 [[nodiscard]] bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,

@@ -1,5 +1,7 @@
 #include "sim/study/sweep_store.hpp"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <set>
 #include <utility>
@@ -33,6 +35,14 @@ std::string path_columns(const SweepSpace& space) {
   return text;
 }
 
+// A value as it is compared: "1.50" of a list is 1.5 in the file.
+std::string compared(const std::string& text) {
+  const config::Value value = value_of(text);
+  return value.kind == config::Kind::integer  ? fmt::format("{}", static_cast<double>(value.integer))
+         : value.kind == config::Kind::number ? fmt::format("{}", value.number)
+                                              : plain(text);
+}
+
 std::string marks(std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += i == 0 ? "?" : ", ?";
@@ -41,7 +51,7 @@ std::string marks(std::size_t count) {
 }  // namespace
 
 struct SweepStore::Impl {
-  Impl(const std::string& file, const SweepSpace& swept, const std::string& identity)
+  Impl(const std::string& file, const SweepSpace& swept, const SweepIdentity& identity)
       : space(swept), database(file) {
     open(file, identity);
     const std::size_t figures = sweep_figures().size();
@@ -56,7 +66,7 @@ struct SweepStore::Impl {
     while (points.step()) noted.emplace(points.integer(0), points.text(1));
   }
 
-  void open(const std::string& file, const std::string& identity) {
+  void open(const std::string& file, const SweepIdentity& identity) {
     refuse_foreign(file);
     // With a write-ahead log, rows survive the death of the process without a wait for the disk at every row.
     database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
@@ -65,14 +75,16 @@ struct SweepStore::Impl {
     database.run("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
     database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, status TEXT, message TEXT" +
                  figure_columns(" REAL") + ") WITHOUT ROWID");
-    if (meta("sweep") != identity) {
+    if (meta("sweep") != identity.exact) {
+      if (meta("family")) leave_table(file, identity);
       database.run("DROP VIEW IF EXISTS rows; DROP TABLE IF EXISTS points");
       database.run("CREATE TABLE points (point INTEGER PRIMARY KEY, key TEXT" + path_columns(space) + ")");
       database.run("CREATE VIEW rows AS SELECT point" + path_columns(space) + ", status, message" +
                    figure_columns("") + " FROM points JOIN runs USING (key) ORDER BY point");
     }
     for (const auto& [key, value] : {std::pair{"format", std::string(kFormat)},
-                                     {"sweep", identity},
+                                     {"sweep", identity.exact},
+                                     {"family", identity.family},
                                      {"figures", figure_columns("")},
                                      {"topsim", std::string(report::version())}}) {
       Statement(database, "INSERT OR REPLACE INTO meta VALUES (?, ?)")
@@ -81,6 +93,31 @@ struct SweepStore::Impl {
           .run();
     }
     database.run("COMMIT");
+  }
+
+  // The last sweep's table gives way to this one's, if it is of the same scenario and paths.
+  void leave_table(const std::string& file, const SweepIdentity& identity) {
+    Statement count(database, "SELECT count(*) FROM rows");
+    count.step();
+    if (count.integer(0) == 0) return;
+    if (meta("family") != identity.family)
+      throw ConfigError(
+          fmt::format("\"{}\" holds {} rows of another sweep, of another scenario or with other "
+                      "--vary paths, which this one would replace",
+                      file, count.integer(0)),
+          "name another file with --out");
+    std::set<std::vector<std::string>> here;
+    for (std::vector<std::string> point : space.points) {
+      for (std::string& value : point) value = compared(value);
+      here.insert(std::move(point));
+    }
+    Statement query(database, "SELECT point" + path_columns(space) + " FROM rows");
+    while (query.step()) {
+      std::vector<std::string> values;
+      for (std::size_t i = 0; i < space.paths.size(); ++i)
+        values.push_back(compared(query.text(static_cast<int>(i) + 1)));
+      left_out += here.contains(values) ? 0 : 1;
+    }
   }
 
   [[nodiscard]] std::optional<std::string> meta(const std::string& key) const {
@@ -106,11 +143,11 @@ struct SweepStore::Impl {
   std::unique_ptr<Statement> add_point, add_run;
   std::set<std::string> known;  // stored, or being computed
   std::set<std::pair<std::int64_t, std::string>> noted;
-  std::size_t stored_before = 0;
+  std::size_t stored_before = 0, left_out = 0;
   mutable std::mutex mutex;
 };
 
-SweepStore::SweepStore(const std::string& file, const SweepSpace& space, const std::string& identity)
+SweepStore::SweepStore(const std::string& file, const SweepSpace& space, const SweepIdentity& identity)
     : impl_(std::make_unique<Impl>(file, space, identity)) {}
 SweepStore::~SweepStore() = default;
 
@@ -133,6 +170,10 @@ void SweepStore::add(const SweepRow& row) {
   for (std::size_t i = 0; i < sweep_figures().size(); ++i)
     statement.bind(row.ok ? row.figures[i] : std::optional<double>());
   statement.run();
+}
+
+std::size_t SweepStore::left_out() const {
+  return impl_->left_out;
 }
 
 std::size_t SweepStore::stored_before() const {

@@ -6,8 +6,9 @@
 //   rows    a view of both in the order of the points: what people query
 //   meta    which sweep the points belong to, which topsim wrote
 //
-// A file may serve several sweeps in turn: `points` and `rows` are those of the last one, `runs` is shared,
-// so a grid with one value more runs only what is new.
+// A file serves one scenario and the paths that vary; another's table in it is refused. Their values may
+// change: `points` and `rows` are those of the last sweep, `runs` is shared, so a grid with one value more
+// runs only what is new.
 #pragma once
 
 #include <memory>
@@ -28,12 +29,17 @@ struct SweepRow {
   std::vector<std::optional<double>> figures;  // of sweep_figures(); empty when not ok
 };
 
+// What distinguishes a sweep from others.
+struct SweepIdentity {
+  std::string exact;   // with its values and everything that decides its outcomes
+  std::string family;  // the scenario and the paths that vary, with any values
+};
+
 // All members may be called from several threads at once.
 class SweepStore {
  public:
-  // `file` empty: in memory. `identity` distinguishes this sweep from others over the same paths. Throws
-  // ConfigError when the file cannot be used.
-  SweepStore(const std::string& file, const SweepSpace& space, const std::string& identity);
+  // `file` empty: in memory. Throws ConfigError when the file cannot be used.
+  SweepStore(const std::string& file, const SweepSpace& space, const SweepIdentity& identity);
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
@@ -43,6 +49,7 @@ class SweepStore {
   // Committed when this returns.
   void add(const SweepRow& row);
 
+  [[nodiscard]] std::size_t left_out() const;       // points of the file's last table that this sweep lacks
   [[nodiscard]] std::size_t stored_before() const;  // runs that were there when the file was opened
   // Of the points whose run is stored, in their order.
   [[nodiscard]] std::vector<SweepRow> rows() const;

@@ -49,7 +49,7 @@ class Sweeps : public testing::Test {
 
 TEST_F(Sweeps, RowsDoNotDependOnHowManyRunAtOnceNorOnWhereTheyAreKept) {
   const SweepSpace space = product(vary("workload.plan.tp=1,2,8"), vary("run.seed=1,2"));
-  const std::string identity = sweep_identity(space, base_);
+  const SweepIdentity identity = sweep_identity(space, base_);
   SweepStore in_memory("", space, identity), in_file(file_, space, identity);
   const std::string one = csv(space, in_memory, 1);
   EXPECT_EQ(csv(space, in_file, 2), one);
@@ -57,7 +57,7 @@ TEST_F(Sweeps, RowsDoNotDependOnHowManyRunAtOnceNorOnWhereTheyAreKept) {
 
 TEST_F(Sweeps, ARowSaysWhatARunOfItsPointSays) {
   const SweepSpace space = vary("workload.plan.micro_batch=1,2");
-  SweepStore store("", space, "");
+  SweepStore store("", space, {});
   run_sweep(space, base_, store, 1, progress_);
   const auto rows = store.rows();
   ASSERT_EQ(rows.size(), 2u);
@@ -70,7 +70,7 @@ TEST_F(Sweeps, ARowSaysWhatARunOfItsPointSays) {
 
 TEST_F(Sweeps, WhatCannotRunIsARowWithItsSentence) {
   const SweepSpace space = vary("workload.plan.pp=1,2");  // tp 8 x pp 2 x dp 2 = 32 accelerators, 16 exist
-  SweepStore store("", space, "");
+  SweepStore store("", space, {});
   run_sweep(space, base_, store, 2, progress_);
   const auto rows = store.rows();
   ASSERT_EQ(rows.size(), 2u);
@@ -82,7 +82,7 @@ TEST_F(Sweeps, WhatCannotRunIsARowWithItsSentence) {
 
 TEST_F(Sweeps, AStoredRowIsNotRunAgain) {
   const SweepSpace space = vary("run.seed=1,2,3");
-  const std::string identity = sweep_identity(space, base_);
+  const SweepIdentity identity = sweep_identity(space, base_);
   std::string first;
   {
     SweepStore store(file_, space, identity);
@@ -105,18 +105,34 @@ TEST_F(Sweeps, AGridWithOneMoreValueRunsOnlyWhatIsNew) {
   EXPECT_EQ(progress_.found, 2u);
 }
 
-TEST_F(Sweeps, RowsOfAnotherScenarioAreNotTakenForThese) {
+TEST_F(Sweeps, PointsThatLeaveTheTableAreCounted) {
+  for (const auto& [values, left] :
+       {std::pair{"run.seed=1,2,3", 0u}, {"run.seed=3,4", 2u}, {"run.seed=4,3,5", 0u}}) {
+    const SweepSpace space = vary(values);
+    SweepStore store(file_, space, sweep_identity(space, base_));
+    EXPECT_EQ(store.left_out(), left) << values;
+    run_sweep(space, base_, store, 1, progress_);
+  }
+  EXPECT_EQ(progress_.found, 3u);  // 3, then 3 and 4
+}
+
+TEST_F(Sweeps, TheTableOfAnotherScenarioOrOfOtherPathsIsNotReplaced) {
   const SweepSpace space = vary("run.seed=1");
-  { (void)csv(space, *std::make_unique<SweepStore>(file_, space, sweep_identity(space, base_)), 1); }
-  base_.read = [this](std::span<const std::string> assignments) {
+  const std::string rows =
+      csv(space, *std::make_unique<SweepStore>(file_, space, sweep_identity(space, base_)), 1);
+  const SweepSpace other = vary("run.steps=1");
+  EXPECT_THROW(SweepStore(file_, other, sweep_identity(other, base_)), ConfigError);
+  const auto given = base_.read;
+  base_.read = [given](std::span<const std::string> assignments) {
     std::vector<std::string> all{"workload.plan.micro_batch=2"};
     all.insert(all.end(), assignments.begin(), assignments.end());
-    return scenario::parse_scenario(kTwoBoxes, "two", all, library_);
+    return given(all);
   };
+  EXPECT_THROW(SweepStore(file_, space, sweep_identity(space, base_)), ConfigError);
+  base_.read = given;
   SweepStore store(file_, space, sweep_identity(space, base_));
-  run_sweep(space, base_, store, 1, progress_);
-  EXPECT_EQ(progress_.found, 0u);
-  EXPECT_EQ(store.rows().size(), 1u);
+  EXPECT_EQ(csv(space, store, 1), rows);
+  EXPECT_EQ(progress_.found, 1u);
 }
 
 // The path of a Chakra trace is the prefix of its files, not a file.
@@ -147,7 +163,7 @@ TEST_F(Sweeps, PointsThatAreTheSameScenarioRunOnce) {
   // The same value twice is the same scenario. (dp left out and dp = 2, with tp 8 on 16 accelerators, are the
   // same job but not the same scenario.)
   const SweepSpace space = vary("run.seed=5,5,5");
-  SweepStore store("", space, "");
+  SweepStore store("", space, {});
   run_sweep(space, base_, store, 1, progress_);
   EXPECT_EQ(progress_.found, 2u);
   EXPECT_EQ(store.rows().size(), 3u);
@@ -155,7 +171,7 @@ TEST_F(Sweeps, PointsThatAreTheSameScenarioRunOnce) {
 
 TEST_F(Sweeps, AStoppedSweepKeepsWholeRowsOnly) {
   const SweepSpace space = vary("run.seed=1,2,3,4");
-  SweepStore store("", space, "");
+  SweepStore store("", space, {});
   progress_.stop = true;
   run_sweep(space, base_, store, 2, progress_);
   EXPECT_TRUE(store.rows().empty());
@@ -170,7 +186,7 @@ TEST_F(Sweeps, PathsAndValuesThatNoScenarioHasAreRefusedAtOnce) {
 TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
   const SweepSpace space = vary("workload.plan.tp=4,8");
   ASSERT_TRUE(let_data_parallel_follow(space, base_));
-  SweepStore store("", space, "");
+  SweepStore store("", space, {});
   run_sweep(space, base_, store, 2, progress_);
   for (const SweepRow& row : store.rows()) EXPECT_TRUE(row.ok) << row.message;
   EXPECT_FALSE(let_data_parallel_follow(vary("run.seed=1"), base_));
@@ -179,8 +195,8 @@ TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
 
 TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   const SweepSpace space = vary("run.seed=1");
-  EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, ""), ConfigError);
-  EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, ""), ConfigError);
+  EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, {}), ConfigError);
+  EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, {}), ConfigError);
   // A foreign database must stay as it is, including its journal.
   const auto file =
       std::filesystem::temp_directory_path() / ("topsim-foreign-" + std::to_string(::getpid()) + ".sqlite");
@@ -191,7 +207,7 @@ TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   const std::string before = bytes();
-  EXPECT_THROW(SweepStore(file.string(), space, ""), ConfigError);
+  EXPECT_THROW(SweepStore(file.string(), space, {}), ConfigError);
   EXPECT_EQ(bytes(), before);
   std::filesystem::remove(file);
 }
