@@ -162,6 +162,11 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
     if (std::isinf(verdict.value)) judged_as = "failures leave it no time to train";
     if (!verdict.holds) continue;
     std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ": " << judged_as << ")\n";
+    if (relative && is_share(condition.key))
+      std::cerr << fmt::format(
+          "  hint: here {:.3g} % is a difference to the baseline; for the share itself write {:.3g} in its "
+          "place\n",
+          100 * condition.limit, condition.limit);
     exit = kCheckFailed;
   }
   return exit;
@@ -223,8 +228,11 @@ Action configure_compare(CLI::App& app) {
   add_jobs(app, options->jobs);
   add_flag(app, "--all", options->all, "Also rows that do not differ");
   add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
-  add_option(app, "--fail-if", options->fail_if,
-             "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
+  add_option(
+      app, "--fail-if", options->fail_if,
+      "Exit 1 when it holds of a candidate. A figure in % is a difference to the baseline, of shares too: "
+      "'step_time > 5 %', 'mfu < -2 %'. Any other is a value: 'step_time > 10 s', 'mfu < 0.4' (40 % of "
+      "the peak)")
       .not_empty()
       .type_name("EXPR");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");

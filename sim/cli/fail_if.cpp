@@ -133,6 +133,12 @@ Condition parse_condition(std::string_view text, Percent percent) {
   return condition;
 }
 
+bool is_share(std::string_view key) {
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](const Kind& each) {
+    return each.name == std::string_view("a share") && key.find(each.word) != std::string_view::npos;
+  });
+}
+
 bool holds(const Condition& condition, double value) {
   switch (condition.comparison) {
     case Comparison::less:

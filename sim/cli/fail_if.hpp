@@ -25,6 +25,9 @@ enum class Percent : std::uint8_t { of_one, of_baseline };
 
 [[nodiscard]] bool holds(const Condition& condition, double value);
 
+// Whether the key's figures are shares of one, which `run` reads in per cent.
+[[nodiscard]] bool is_share(std::string_view key);
+
 // Before anything is simulated: throws ConfigError when no result has such a number. `more`: keys in
 // addition to those of a result. Keys into lists and into optional sections can only be checked
 // afterwards.

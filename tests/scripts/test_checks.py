@@ -18,6 +18,15 @@ class Checks(unittest.TestCase):
         self.assertIn("step time", done.stdout)
         self.assertEqual(self.code("run", IB, "--fail-if", "step_time > 1 h"), 0)
 
+    def test_a_percentage_of_a_share_is_a_difference_in_compare_and_the_failure_says_so(self):
+        # MFU is about 42 % on either seed: as a difference less than 40 %, as a value more.
+        words = ["compare", IB, "--with", "run.seed=2", "--seeds", "1", "--no-cost", "--quiet", "--fail-if"]
+        done = program.topsim(*words, "mfu < 40 %")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("here 40 % is a difference to the baseline; for the share itself write 0.4", done.stderr)
+        self.assertEqual(self.code(*words, "mfu < 0.4"), 0)
+        self.assertEqual(self.code("run", IB, "--quiet", "--fail-if", "mfu < 40 %"), 0)
+
     def test_something_where_the_baseline_has_nothing_is_more_than_any_percentage(self):
         # One stage has no bubble, two have.
         words = ["compare", IB, "--set", "workload.plan.pp=1", "--set", "workload.plan.dp=null",
