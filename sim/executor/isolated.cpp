@@ -32,7 +32,8 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
       disturbs_(system.groups.size()),
       others_(system.groups.size()),
       alone_(system.activities.size()),
-      ended_(system.activities.size()) {
+      ended_(system.activities.size()),
+      carried_(users_.size()) {
   if (!allowed) return;
   find_users(changes, carrier);
   const std::vector<bool> overlapping = overlapping_slots(program);
@@ -59,6 +60,10 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
       isolated_[g] = call.has_value();
       if (call) alone_[a] = std::move(*call);
     }
+    if (!isolated_[g]) continue;
+    for (const std::uint32_t a : system_.groups[g].activities)
+      for (std::uint32_t s = 0; s < alone_[a].links.size(); ++s)
+        carried_[alone_[a].links[s].link].push_back({g, a, s});
   }
 }
 
@@ -154,31 +159,25 @@ std::optional<IsolatedGroups::Met> IsolatedGroups::meet(std::uint32_t group, Sim
 
 network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) const {
   network::LinkRecord record;
-  if (users_.empty()) return record;
+  if (carried_.empty()) return record;
   if (const auto met = met_.find(link); met != met_.end()) record = met->second;
-  for (const std::uint32_t group : users_[link])
-    if (isolated_[group]) add_record(group, link, now, record);
+  for (const Carried& each : carried_[link]) add(each, now, record);
   return record;
 }
 
-void IsolatedGroups::add_record(std::uint32_t group, std::uint32_t link, SimTime now,
-                                network::LinkRecord& record) const {
-  const Running& last = running_[group];
-  for (const std::uint32_t a : system_.groups[group].activities) {
-    const AloneCall& call = alone_[a];
-    const bool current = last.activity == a;
-    if ((ended_[a] == 0 && !current) || call.moving == Duration{}) continue;
-    const auto bytes = static_cast<double>(system_.activities[a].bytes.value());
-    const double part = current ? 1 - left(last, now) / bytes : 0;
-    for (const AloneCall::Share& share : call.links) {
-      if (share.link != link) continue;
-      record.busy += share.record.busy * static_cast<std::int64_t>(ended_[a]);
-      record.busy += share.record.busy == call.moving && current
-                         ? std::min(now - last.begin, call.moving)
-                         : from_seconds(seconds(share.record.busy) * part);
-      record.bytes += share.record.bytes * (static_cast<double>(ended_[a]) + part);
-      record.peak_rate = std::max(record.peak_rate, share.record.peak_rate);
-    }
-  }
+void IsolatedGroups::add(const Carried& carried, SimTime now, network::LinkRecord& record) const {
+  const std::uint32_t a = carried.activity;
+  const Running& last = running_[carried.group];
+  const AloneCall& call = alone_[a];
+  const bool current = last.activity == a;
+  if ((ended_[a] == 0 && !current) || call.moving == Duration{}) return;
+  const auto bytes = static_cast<double>(system_.activities[a].bytes.value());
+  const double part = current ? 1 - left(last, now) / bytes : 0;
+  const network::LinkRecord& whole = call.links[carried.share].record;
+  record.busy += whole.busy * static_cast<std::int64_t>(ended_[a]);
+  record.busy += whole.busy == call.moving && current ? std::min(now - last.begin, call.moving)
+                                                      : from_seconds(seconds(whole.busy) * part);
+  record.bytes += whole.bytes * (static_cast<double>(ended_[a]) + part);
+  record.peak_rate = std::max(record.peak_rate, whole.peak_rate);
 }
 }  // namespace topsim::executor

@@ -76,7 +76,12 @@ class IsolatedGroups {
   void isolate_at_times();
   // Bytes that the running call has still to send: what the network would say if it carried the call.
   [[nodiscard]] double left(const Running& last, SimTime now) const;
-  void add_record(std::uint32_t group, std::uint32_t link, SimTime now, network::LinkRecord& record) const;
+  // Calls of an isolated group that use a link.
+  struct Carried {
+    std::uint32_t group, activity;
+    std::uint32_t share;  // into AloneCall::links
+  };
+  void add(const Carried& carried, SimTime now, network::LinkRecord& record) const;
 
   const fold::System& system_;
   std::vector<bool> isolated_;                                  // by group
@@ -87,6 +92,7 @@ class IsolatedGroups {
   std::vector<std::uint32_t> others_;                           // by group: calls under way that disturb it
   std::vector<AloneCall> alone_;                                // by activity; of isolated groups only
   std::vector<std::uint64_t> ended_;                            // by activity
+  std::vector<std::vector<Carried>> carried_;                   // by link
   std::unordered_map<std::uint32_t, network::LinkRecord> met_;  // by link: of calls that were met, until then
 };
 }  // namespace topsim::executor
