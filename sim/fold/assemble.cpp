@@ -290,7 +290,7 @@ class Assembler {
     system_.group_of = table(program_.communicator_slots.size());
     system_.out_edge = table(program_.peer_slots.size());
     system_.in_edge = table(program_.peer_slots.size());
-    system_.host_group = table(2);
+    system_.host_group = table(program::Op::kHostSlots);
     for (std::uint32_t c = 0; c < incidence_.alike().groups().size(); ++c) {
       const Group& group = groups_[incidence_.alike().groups()[c].first];
       const std::uint32_t id = local(incidence_.item_of_group(c));

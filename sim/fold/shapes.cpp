@@ -28,7 +28,7 @@ Shapes collect_shapes(const program::Program& program) {
   const std::size_t classes = program.classes.size();
   shapes.collectives.assign(classes, std::vector<std::vector<CallShape>>(program.communicator_slots.size()));
   shapes.sends.assign(classes, std::vector<std::vector<CallShape>>(program.peer_slots.size()));
-  shapes.host.assign(classes, std::vector<std::vector<CallShape>>(2));
+  shapes.host.assign(classes, std::vector<std::vector<CallShape>>(program::Op::kHostSlots));
   shapes.op_shape.resize(classes);
   const auto shape = [](const program::Op& op) {
     const CollectiveKind kind = op.kind == OpKind::collective ? op.collective : CollectiveKind::send_recv;

@@ -92,13 +92,13 @@ struct Grids {
 // One op.
 struct Op {
   static constexpr std::int16_t kByChannels = -1;  // one unit per channel
+  static constexpr std::uint16_t kHostSlots = 2;   // directions of a host_copy
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
   std::uint16_t stream = 0;      // 0 is the compute stream; where no stream computes, the accelerator is idle
   bool host_sync = false;        // the host waits for this op before it launches the next
   bool timed_elsewhere = false;  // send, recv of 0 bytes: other ops take their time, the latency too
   std::uint16_t label = 0;       // index into Program::labels
-  std::uint16_t micro_batch = 0;
   std::int16_t units = kByChannels;  // communication: units of the accelerator that it holds
   std::uint32_t layer = 0;
   Duration duration{};      // compute, host_work: time alone, nothing else running
@@ -107,7 +107,10 @@ struct Op {
   std::uint32_t grids = 0;  // compute: 1 + index into RankProgram::grids; 0: nothing is known of them
   Flops flops{};            // compute: model FLOPs it does (recompute counts zero); for utilisation figures
   CollectiveKind collective = CollectiveKind::all_reduce;
-  std::uint16_t slot = 0;  // collective: which of the rank's communicators; send/recv: which peer slot
+  // collective: which of the rank's communicators; send, recv: which peer slot; host_copy: 0 to, 1 from the
+  // host's memory.
+  std::uint16_t slot = 0;
+  std::uint32_t micro_batch = 0;
   Bytes bytes{};  // collective: NCCL's count (all_gather, reduce_scatter: total = per rank x n); else message
 };
 

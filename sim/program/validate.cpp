@@ -63,6 +63,9 @@ void check_shape(const RankProgram& rank_program, std::size_t labels) {
     if (op.stream >= rank_program.streams.size())
       fail(fmt::format("{}: op {}: stream {}", name, i, op.stream));
     if (op.label >= labels) fail(fmt::format("{}: op {}: label {}", name, i, op.label));
+    if (op.grids > rank_program.grids.size()) fail(fmt::format("{}: op {}: grids {}", name, i, op.grids));
+    if (op.kind == OpKind::host_copy && op.slot >= Op::kHostSlots)
+      fail(fmt::format("{}: op {}: copies with the host have no slot {}", name, i, op.slot));
     if (op.duration < Duration::zero() || op.launch < Duration::zero() || op.bytes < Bytes(0))
       fail(fmt::format("{}: op {}: a negative amount", name, i));
     for (const std::uint32_t dependency : rank_program.dependencies_of(i))
@@ -147,12 +150,14 @@ void check_messages(const Program& program) {
   Sequences sequences;
   const Table sends = tabulate(program, OpKind::send, slots, sequences);
   const Table recvs = tabulate(program, OpKind::recv, slots, sequences);
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    if (program.peer_slots[slot].size() != program.ranks)
+      fail(fmt::format("peer slot {} does not list every rank", slot));
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const auto& column = program.peer_slots[slot];
     const std::size_t counterpart = program.peer_counterpart[slot];
     if (counterpart >= slots || program.peer_counterpart[counterpart] != slot)
       fail(fmt::format("peer slot {} has no counterpart that names it back", slot));
-    if (column.size() != program.ranks) fail(fmt::format("peer slot {} does not list every rank", slot));
     for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
       const std::size_t mine = program.class_of_rank[rank];
       const RankId peer = column[rank];

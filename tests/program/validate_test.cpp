@@ -60,6 +60,30 @@ TEST(Validate, RefusesAPeerThatDoesNotNameItBack) {
   EXPECT_THROW(validate(program), InternalError);
 }
 
+// The counterpart of slot 0 has a higher number, so its column is needed before its own turn comes.
+TEST(Validate, RefusesACounterpartThatDoesNotListEveryRank) {
+  Program program = two_ranks();
+  program.peer_slots.push_back({RankId(1)});
+  program.peer_counterpart = {1, 0};
+  program.peer_dimension.push_back(Dimension::pipeline);
+  EXPECT_THROW(validate(program), InternalError);
+}
+
+TEST(Validate, RefusesACopyWithTheHostInAThirdDirection) {
+  Program program = two_ranks();
+  Op& op = program.classes[0].ops[0];
+  op.kind = OpKind::host_copy;
+  op.slot = 2;
+  program.classes[1].ops[0].kind = OpKind::compute;
+  EXPECT_THROW(validate(program), InternalError);
+}
+
+TEST(Validate, RefusesGridsThatTheClassDoesNotList) {
+  Program program = two_ranks();
+  program.classes[0].ops[0].grids = 1;
+  EXPECT_THROW(validate(program), InternalError);
+}
+
 TEST(Validate, RefusesOpsThatWaitForEachOther) {
   Program program = two_ranks();
   // Op 0 waits for op 1, which waits for op 0.

@@ -136,7 +136,7 @@ void StageEmitter::flush() {
   Op op;
   op.phase = pending_.phase;
   op.label = label_of(pending_.phase, pending_.part);
-  op.micro_batch = static_cast<std::uint16_t>(pending_.position.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(pending_.position.micro_batch);
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
   op.duration = from_seconds(cost.seconds);
   op.launch = launch_of(cost, pending_.phase);
@@ -155,7 +155,7 @@ void StageEmitter::fixed(Phase phase, Duration time) {
   Op op;
   op.phase = phase;
   op.label = label_of(phase, Part::layers);
-  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.duration = time;
   last_compute_ = builder_.add(op, waits_);
@@ -185,7 +185,7 @@ std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view l
   op.phase = Phase::transfer;
   op.stream = builder_.stream(direction == 0 ? "to host" : "from host");
   op.label = builder_.label(label);
-  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.host.launch, op.phase);
   op.slot = direction;
@@ -204,7 +204,7 @@ std::uint32_t StageEmitter::host_work(std::string_view label, Duration time,
   op.phase = Phase::optimizer;
   op.stream = builder_.stream("host");
   op.label = builder_.label(label);
-  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.duration = time;
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
   if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
@@ -229,7 +229,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.stream = builder_.stream(stream);
   op.host_sync = host_sync || plan_.host.launch_blocking;
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
-  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
   op.collective = kind;
@@ -250,7 +250,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.stream = builder_.stream(stream);
   op.host_sync = host_sync;
   op.label = builder_.label(stream);
-  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
   op.slot = slot;
