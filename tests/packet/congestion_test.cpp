@@ -97,7 +97,7 @@ TEST(DcqcnConnectX, CutsAtItsMonitorTicksOnly) {
 }
 
 TEST(DcqcnConnectX, NeverFallsBelowItsMinimumOrRisesAboveTheLine) {
-  Dcqcn rules = Dcqcn::connectx();
+  Dcqcn rules;
   rules.max_cut = 0.5;
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
   for (int i = 0; i < 10'000; ++i) pair.notify(i * 4_us);
@@ -111,7 +111,7 @@ TEST(DcqcnConnectX, NeverFallsBelowItsMinimumOrRisesAboveTheLine) {
 TEST(Dcqcn, ArrivesAtALineThatHalvingTheDistanceNeverReaches) {
   constexpr double kOdd = 11559727495.453501;
   ASSERT_LT((kOdd + std::nextafter(kOdd, 0)) / 2, kOdd);
-  for (Dcqcn rules : {Dcqcn::paper(), Dcqcn::connectx()}) {
+  for (Dcqcn rules : {Dcqcn::paper(), Dcqcn()}) {
     rules.byte_counter = 0_B;
     Pair pair(CongestionControlKind::dcqcn, dcqcn(rules), kOdd);
     pair.notify(100_us);

@@ -10,6 +10,7 @@
 
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/read/schema.hpp"
+#include "sim/scenario/read/tables.hpp"
 #include "topology/catalogue/schemas.hpp"
 
 namespace topsim::scenario::scenario_test {
@@ -135,6 +136,12 @@ TEST(Schema, TheCommittedFilesAreThoseOfTheTables) {
   for (const topology::Schema& file : topology::hardware_schemas()) names.emplace_back(file.name);
   for (const std::string& name : names)
     EXPECT_EQ(content(kRoot / "configs/schema" / (name + ".schema.json")), schema(name)) << name;
+}
+
+// The schema prints the defaults of a table's struct alone; here it is part of another.
+TEST(Schema, ItsDefaultsOfDcqcnAreThoseInForce) {
+  EXPECT_EQ(config::write(network::packet::CongestionControl{}.dcqcn),
+            config::write(network::packet::Dcqcn{}));
 }
 
 TEST(Schema, AnUnknownNameIsAnError) {

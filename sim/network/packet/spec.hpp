@@ -84,24 +84,29 @@ struct Ecn {
 };
 
 // Rates that are unset scale with the NIC: value a 25 Gbit/s NIC would use x rate / 25 Gbit/s [HPCC run.py].
+// The members' values are those of a ConnectX, [ConnectX]: mlxconfig dump (dce_tcp_g 1019/1024,
+// rpg_byte_reset 32767, min_dec_fac 50 %, alpha 1023/1024). Its 5, 50 and 1 Mbit/s of increase and least rate
+// date from 25 Gbit/s NICs: at 400 Gbit/s a flow would need tens of milliseconds to come back and could wait
+// 33 ms for one packet. Here they scale as the vendor has them scale in [HPCC] run.py (5 and 50 Mbit/s x
+// rate / 25G, least 1000 Mbit/s).
 struct Dcqcn {
   enum class Rules : std::uint8_t { paper, connectx };
   Rules rules = Rules::connectx;
   // Whose figures the parameters are where nothing else is said of them.
   enum class Parameters : std::uint8_t { connectx, paper, hpcc_vendor, simai };
   Parameters parameters = Parameters::connectx;
-  double g = 1.0 / 256;
+  double g = 1 - 1019.0 / 1024;
   // connectx: alpha update; paper: decay when no CNP came (55 us).
   Duration alpha_period = std::chrono::microseconds(1);
   Duration decrease_period = std::chrono::microseconds(4);    // connectx: a cut at most this often
   Duration increase_period = std::chrono::microseconds(300);  // timer T of rate increase
-  Bytes byte_counter{0};                                      // B of rate increase; 0: none
+  Bytes byte_counter{32767};                                  // B of rate increase; 0: none
   int threshold = 1;                                          // F: fast-recovery stages
   std::optional<BytesPerSecond> additive_increase;            // unset: 5 Mbit/s x rate / 25G
   std::optional<BytesPerSecond> hyper_increase;               // unset: 50 Mbit/s x rate / 25G
   BytesPerSecond min_rate{125e6};                             // 1000 Mbit/s
-  double initial_alpha = 1;
-  double max_cut = 1;  // min_dec_fac: a cut never takes more than this share of the rate
+  double initial_alpha = 1023.0 / 1024;
+  double max_cut = 0.5;  // min_dec_fac: a cut never takes more than this share of the rate
   // Receiver: at most one CNP per queue pair in this time; [DCQCN] 50 us.
   Duration cnp_interval = std::chrono::microseconds(4);
   bool cnp_in_ack = false;  // true: mark every ACK of a marked packet instead, as the ns-3 models do
@@ -110,34 +115,22 @@ struct Dcqcn {
   // [DCQCN] table; CNP pacing by the receiver.
   static Dcqcn paper() {
     using namespace literals;
-    Dcqcn p;
-    p.parameters = Parameters::paper;
+    Dcqcn p = of_the_paper(Parameters::paper);
     p.rules = Rules::paper, p.alpha_period = 55_us, p.decrease_period = 50_us, p.increase_period = 55_us;
     p.byte_counter = Bytes(10'000'000), p.threshold = 5, p.cnp_interval = 50_us;
     p.additive_increase = BytesPerSecond(5e6), p.hyper_increase = BytesPerSecond(50e6),
     p.min_rate = BytesPerSecond(1.25e6);
     return p;
   }
-  // [ConnectX]: mlxconfig dump (dce_tcp_g 1019/1024, rpg_byte_reset 32767, min_dec_fac 50 %, alpha
-  // 1023/1024). Its 5, 50 and 1 Mbit/s of increase and least rate date from 25 Gbit/s NICs: at 400 Gbit/s a
-  // flow would need tens of milliseconds to come back and could wait 33 ms for one packet. Here they scale as
-  // the vendor has them scale in [HPCC] run.py (5 and 50 Mbit/s x rate / 25G, least 1000 Mbit/s).
-  static Dcqcn connectx() {
-    Dcqcn p;
-    p.g = 1 - 1019.0 / 1024, p.byte_counter = Bytes(32767);
-    p.initial_alpha = 1023.0 / 1024, p.max_cut = 0.5;
-    return p;
-  }
-  // [HPCC] run.py "dcqcn" (vendor): the member defaults above, marks in every ACK.
+  // [HPCC] run.py "dcqcn" (vendor): marks in every ACK.
   static Dcqcn hpcc_vendor() {
-    Dcqcn p;
-    p.parameters = Parameters::hpcc_vendor, p.cnp_in_ack = true;
+    Dcqcn p = of_the_paper(Parameters::hpcc_vendor);
+    p.cnp_in_ack = true;
     return p;
   }
   static Dcqcn simai() {
     using namespace literals;
-    Dcqcn p;
-    p.parameters = Parameters::simai;
+    Dcqcn p = of_the_paper(Parameters::simai);
     p.increase_period = 900_us, p.additive_increase = BytesPerSecond(6.25e6),
     p.hyper_increase = BytesPerSecond(12.5e6);
     p.min_rate = BytesPerSecond(12.5e6), p.cnp_in_ack = true, p.window = true;
@@ -146,7 +139,7 @@ struct Dcqcn {
   static Dcqcn of(Parameters parameters) {
     switch (parameters) {
       case Parameters::connectx:
-        return connectx();
+        return {};
       case Parameters::paper:
         return paper();
       case Parameters::hpcc_vendor:
@@ -154,7 +147,17 @@ struct Dcqcn {
       case Parameters::simai:
         return simai();
     }
-    return connectx();
+    return {};
+  }
+
+ private:
+  // [DCQCN]: alpha's gain 1/256, alpha begins at 1, cuts have no bound; no byte counter in [HPCC] and
+  // [SimAI].
+  static Dcqcn of_the_paper(Parameters parameters) {
+    Dcqcn p;
+    p.parameters = parameters;
+    p.g = 1.0 / 256, p.byte_counter = Bytes(0), p.initial_alpha = 1, p.max_cut = 1;
+    return p;
   }
 };
 
@@ -202,7 +205,7 @@ struct InfinibandCc {
 struct CongestionControl {
   // Unset: DCQCN on RoCE, none on InfiniBand (often disabled in practice).
   std::optional<CongestionControlKind> kind;
-  Dcqcn dcqcn = Dcqcn::connectx();
+  Dcqcn dcqcn;
   Hpcc hpcc;
   Timely timely;
   Dctcp dctcp;

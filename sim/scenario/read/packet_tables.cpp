@@ -11,6 +11,15 @@ using config::positive;
 namespace {
 constexpr double kMostLoss = 0.5;  // with more loss a long message hardly ever arrives whole
 
+// Bytes in a switch: counted in 32 bits.
+config::Range in_a_buffer() {
+  return between(0, 2e9);
+}
+// A packet counts its bytes in 16 bits, of which the payload takes the most.
+config::Range beside_the_payload() {
+  return between(0, 4096);
+}
+
 config::CodecPtr<Dcqcn::Parameters> parameter_names() {
   using Of = Dcqcn::Parameters;
   return config::names<Of>({{"connectx", Of::connectx, "a ConnectX as it is shipped"},
@@ -50,9 +59,10 @@ const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
       config::Object<SwitchBuffer>("switch buffer", "Shared buffer of an Ethernet switch")
           .field("total", &SwitchBuffer::total, "Whole buffer of every switch",
                  default_text("the switch's own in configs/hardware/switches.json, 32 MB where it has none"))
-          .field("reserve", &SwitchBuffer::reserve, "Per port and priority, before the shared pool")
+          .field("reserve", &SwitchBuffer::reserve, "Per port and priority, before the shared pool",
+                 in_a_buffer())
           .field("headroom", &SwitchBuffer::headroom, "Per port and priority, for what PFC finds under way",
-                 default_text("3 x rate x link delay, at least 2 frames"))
+                 default_text("3 x rate x link delay, at least 2 frames"), in_a_buffer())
           .field("cut_through", &SwitchBuffer::cut_through, "Forward before the frame is complete")
           .shorthand("total");
   return object;
@@ -63,23 +73,23 @@ const config::Object<Pfc>& table(config::Type<Pfc>) {
           .field("enabled", &Pfc::enabled, "Pause instead of drop")
           .field("alpha", &Pfc::alpha, "Dynamic threshold: share of the free shared buffer", positive())
           .field("xoff", &Pfc::xoff, "Static threshold instead of the dynamic one")
-          .field("resume_offset", &Pfc::resume_offset, "Resume this far below the threshold")
+          .field("resume_offset", &Pfc::resume_offset, "Resume this far below the threshold", in_a_buffer())
           .field("deadlock_after", &Pfc::deadlock_after, "Look for a cycle after a pause this long");
   return object;
 }
 const config::Object<Ecn>& table(config::Type<Ecn>) {
-  static const auto object =
-      config::Object<Ecn>("ecn", "Marking: 0 up to kmin, pmax at kmax, all above")
-          .field("enabled", &Ecn::enabled, "Mark packets")
-          .field("kmin", &Ecn::kmin, "Queue where marking begins", default_text("100 KB x rate / 25 Gbit/s"))
-          .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
-                 default_text("400 KB x rate / 25 Gbit/s"))
-          .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1))
-          .check([](const Ecn& ecn, const config::Node& node, config::Reader& reader) {
-            if (ecn.kmin && ecn.kmax && *ecn.kmin > *ecn.kmax)
-              reader.problem(node.find("kmin"), "kmin is above kmax",
-                             "marking begins at kmin and is certain at kmax");
-          });
+  static const auto object = config::Object<Ecn>("ecn", "Marking: 0 up to kmin, pmax at kmax, all above")
+                                 .field("enabled", &Ecn::enabled, "Mark packets")
+                                 .field("kmin", &Ecn::kmin, "Queue where marking begins",
+                                        default_text("100 KB x rate / 25 Gbit/s"), in_a_buffer())
+                                 .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
+                                        default_text("400 KB x rate / 25 Gbit/s"), in_a_buffer())
+                                 .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1))
+                                 .check([](const Ecn& ecn, const config::Node& node, config::Reader& reader) {
+                                   if (ecn.kmin && ecn.kmax && *ecn.kmin > *ecn.kmax)
+                                     reader.problem(node.find("kmin"), "kmin is above kmax",
+                                                    "marking begins at kmin and is certain at kmax");
+                                 });
   return object;
 }
 const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
@@ -213,15 +223,17 @@ const config::Object<PacketSection>& table(config::Type<PacketSection>) {
                  config::default_text("4096 B"), config::between(256, 65536))
           .field("header_bytes", &PacketSection::header,
                  "Around the payload, stored and sent, on every model",
-                 config::default_text("62 B on Ethernet and a gap of 20 B, 26 B on InfiniBand"))
+                 config::default_text("62 B on Ethernet and a gap of 20 B, 26 B on InfiniBand"),
+                 packet::beside_the_payload())
           .field("gap_bytes", &PacketSection::gap, "Preamble and gap: sent, never stored",
-                 config::default_text("20 B on Ethernet; 0 B beside header_bytes and on InfiniBand"))
+                 config::default_text("20 B on Ethernet; 0 B beside header_bytes and on InfiniBand"),
+                 packet::beside_the_payload())
           .field("ack_bytes", &PacketSection::ack, "Whole acknowledgement as stored",
-                 config::default_text("66 B on Ethernet, 30 B on InfiniBand"))
+                 config::default_text("66 B on Ethernet, 30 B on InfiniBand"), packet::beside_the_payload())
           .field("cnp_bytes", &PacketSection::cnp, "Whole congestion notification as stored",
-                 config::default_text("78 B on Ethernet, 42 B on InfiniBand"))
+                 config::default_text("78 B on Ethernet, 42 B on InfiniBand"), packet::beside_the_payload())
           .field("telemetry_bytes", &PacketSection::telemetry, "HPCC alone: on data and acknowledgements",
-                 config::default_text("42 B: five hops of 8 B and 2 B"))
+                 config::default_text("42 B: five hops of 8 B and 2 B"), packet::beside_the_payload())
           .field(
               "flow_control", [](auto& s) -> auto& { return s.spec.flow_control; }, "What a full buffer does",
               config::default_text("pfc on Ethernet, credit on InfiniBand"),
