@@ -14,12 +14,6 @@ using executor::PathLeg;
 using program::Op;
 using program::OpKind;
 
-const Op* op_of(const PathLeg& leg, const Outcome& outcome, const program::Program& program) {
-  if (leg.rank_class >= outcome.ranks.size()) return nullptr;
-  const auto& ops = program.classes[outcome.ranks[leg.rank_class].program_class].ops;
-  return leg.op < ops.size() ? &ops[leg.op] : nullptr;
-}
-
 std::string describe(const PathLeg& leg, const Op* op, const program::Program& program) {
   if (op == nullptr || leg.reason == executor::Reason::host) return std::string(name_of(leg.reason));
   if (op->label < program.labels.size()) return program.labels[op->label];
@@ -38,6 +32,12 @@ std::vector<PathShare> sorted(const std::map<std::string, Duration>& sums) {
   return shares;
 }
 }  // namespace
+
+const Op* op_of(const PathLeg& leg, const Outcome& outcome, const program::Program& program) {
+  if (leg.rank_class >= outcome.ranks.size()) return nullptr;
+  const auto& ops = program.classes[outcome.ranks[leg.rank_class].program_class].ops;
+  return leg.op < ops.size() ? &ops[leg.op] : nullptr;
+}
 
 std::vector<PathShare> path_by_op(const Outcome& outcome, const program::Program& program) {
   std::map<std::string, Duration> sums;

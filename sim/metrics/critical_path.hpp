@@ -16,6 +16,10 @@ struct PathShare {
   double share = 0;  // of the whole path
 };
 
+// What runs on a leg; null: nothing does.
+[[nodiscard]] const program::Op* op_of(const executor::PathLeg& leg, const executor::Outcome& outcome,
+                                       const program::Program& program);
+
 // Longest first; equal times in order of name. A leg of computation is charged to its op's label, one of
 // communication to its op's label too ("data all_reduce"), a wait of the host to its reason.
 [[nodiscard]] std::vector<PathShare> path_by_op(const executor::Outcome& outcome,

@@ -10,13 +10,14 @@
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
-namespace {
-using executor::Reason;
 
-double share_of_step(const Result& result, Reason reason) {
+double share_of_step(const Result& result, executor::Reason reason) {
   if (result.step <= Duration{}) return 0;
   return seconds(result.account.idle[static_cast<std::size_t>(reason)]) / seconds(result.step);
 }
+
+namespace {
+using executor::Reason;
 
 void find_partial(const FindingContext& context, Findings& out) {
   if (context.result.complete) return;
@@ -126,27 +127,6 @@ void find_slowed(const FindingContext& context, Findings& out) {
        "accelerators.slowed_seconds", fmt::format("{}", fmt::join(remedies, "; ")), slowed / step});
 }
 
-void find_bubble(const FindingContext& context, Findings& out) {
-  const double share = share_of_step(context.result, Reason::pipeline_bubble);
-  if (share < 0.05) return;
-  const double ideal = closed_form_bubble(context.facts);
-  std::string message = fmt::format("the pipeline bubble takes {} of the step", percent_text(share));
-  if (ideal >= 0) {
-    message += fmt::format(
-        "; equal stages without transfer time would lose {} ({} stages, {} micro-batches{})",
-        percent_text(ideal), context.facts.pipeline_stages, context.facts.micro_batches,
-        context.facts.virtual_stages > 1 ? fmt::format(", {} virtual stages", context.facts.virtual_stages)
-                                         : "");
-  }
-  const bool uneven = ideal >= 0 && share > ideal + 0.05;
-  constexpr double kMostOfTheStep = 0.5;  // hardly ever intended
-  out.push_back({share >= kMostOfTheStep ? Severity::warning : Severity::note, std::move(message),
-                 uneven ? "workload.plan.stage_layers" : "workload.plan.global_batch",
-                 uneven ? "balance the stages: the first and last carry the embedding and the LM head"
-                        : "more micro-batches a step, virtual_stages, or fewer stages",
-                 share});
-}
-
 void find_straggler(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::straggler);
   if (share < 0.02 || context.result.ranks.empty()) return;
@@ -252,15 +232,6 @@ constexpr Finder kOnAShareOfTheStep[] = {find_oversubscription, find_launch_boun
                                          find_limiting_link,    find_slowed,       find_straggler};
 constexpr Finder kOnTheModel[] = {find_peak, find_stand_ins, find_assumed, find_unshared};
 }  // namespace
-
-double closed_form_bubble(const ScenarioFacts& facts) {
-  const bool known = facts.schedule == "gpipe" || facts.schedule == "1f1b" || facts.schedule == "interleaved";
-  if (!known || facts.pipeline_stages < 2 || facts.micro_batches == 0) return -1;
-  const double p = facts.pipeline_stages;
-  const double m = facts.micro_batches;
-  const double v = facts.schedule == "interleaved" ? facts.virtual_stages : 1;
-  return (p - 1) / (v * m + p - 1);
-}
 
 Findings findings(const FindingContext& context) {
   Findings found;

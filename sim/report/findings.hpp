@@ -1,6 +1,7 @@
 // Findings: what a reader of the numbers might miss, computed from this run, with figures and a remedy. A
-// finding is one function in findings.cpp (workload and host) or fabric_findings.cpp (links and fabric); the
-// tables at the end of findings.cpp list them all, in the order in which they are printed.
+// finding is one function in findings.cpp (workload and host), pipeline_findings.cpp or fabric_findings.cpp
+// (links and fabric); the tables at the end of findings.cpp list them all, in the order in which they are
+// printed.
 #pragma once
 
 #include <string_view>
@@ -32,6 +33,10 @@ void find_unused_fabric(const FindingContext& context, Findings& out);
 void find_oversubscription(const FindingContext& context, Findings& out);
 void find_narrow_pcie(const FindingContext& context, Findings& out);
 void find_limiting_link(const FindingContext& context, Findings& out);
+void find_bubble(const FindingContext& context, Findings& out);
+
+// Of the mean step, what accelerators are idle for this reason on average.
+[[nodiscard]] double share_of_step(const Result& result, executor::Reason reason);
 
 // A cable or a switch between nodes, not a bus inside one.
 [[nodiscard]] bool is_fabric(const topology::Topology& topology, const topology::Link& link);

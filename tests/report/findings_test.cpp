@@ -310,6 +310,39 @@ TEST(Findings, TheBubbleIsHeldAgainstItsClosedForm) {
                    "would lose 11.1 % (2 stages, 8 micro-batches)"));
 }
 
+// Two stages, 20 % of the step beyond busy: 8.9 points more than the 1/9 of the schedule. The path of two
+// steps of 10 ms has 12 ms of computing and 8 ms, 40 % of it, of what the test says.
+TEST(Findings, ABubbleBeyondTheScheduleNamesWhatCausesIt) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  program::Program program = two_ranks();
+  const auto idle = [&](Duration first, Duration second) {
+    const Duration busy[] = {first, second};
+    for (std::size_t r = 0; r < 2; ++r)
+      for (auto& step : outcome.ranks[r].steps)
+        step = account(busy[r], {{Reason::pipeline_bubble, 10_ms - busy[r]}});
+  };
+  const auto said = [&] {
+    const Result result = make_result(facts(), topology, program, memory(), outcome);
+    const auto at = std::find_if(result.findings.begin(), result.findings.end(), [](const Finding& each) {
+      return each.message.find("bubble takes") != std::string::npos;
+    });
+    return at == result.findings.end() ? Finding{} : *at;
+  };
+  idle(8_ms, 8_ms);
+  EXPECT_EQ(said().path, "critical_path");
+  outcome.critical_path[1].reason = Reason::host;
+  EXPECT_EQ(said().path, "workload.compute.cuda_graph");
+  EXPECT_THAT(said().message, HasSubstr("the host's launches are 40.0 % of the critical path"));
+  outcome.critical_path[1].reason = Reason::data_parallel;
+  program.classes[0].ops[2].phase = program::Phase::parameter_sync;
+  EXPECT_EQ(said().path, "workload.plan.overlap_param_gather");
+  program.classes[0].ops[2].phase = program::Phase::gradient_sync;
+  idle(9_ms, 7_ms);  // 9 of 8 ms: 12.5 % above the mean
+  EXPECT_EQ(said().path, "workload.plan.stage_layers");
+  EXPECT_THAT(said().message, HasSubstr("stage 0 computes 12.5 % longer than the mean"));
+}
+
 // Both ranks wait 4 of 10 ms for one reason and 1 ms for another.
 TEST(Findings, WhatTakesMoreOfTheStepIsSaidFirst) {
   const topology::Topology topology = two_nodes();
