@@ -42,6 +42,8 @@ scenario::SimulateOptions how_to_run(const Options& options) {
   how.fold = !options.no_fold;
   how.timeline = !options.trace.empty() || !options.html.empty() || !options.out.empty();
   how.allow_oom = options.allow_oom;
+  constexpr std::uint64_t kMostSlices = 4'000'000;  // about a gigabyte
+  if (options.trace.empty()) how.most_slices = kMostSlices;
   return how;
 }
 
@@ -147,6 +149,9 @@ int run(const Options& options) {
                          report::has_page() ? "report.html, " : "",
                          report::has_packed_timeline(options.out) ? ", the timeline packed" : "");
   say_written(options.quiet, {folder, options.html, options.trace});
+  if (!options.quiet && simulated.slices_left_out > 0)
+    std::cerr << fmt::format("no timeline was kept: it has {} intervals; --trace FILE writes them all\n",
+                             simulated.slices_left_out);
   if (!options.quiet && options.format != "table")  // the table contains it
     std::cerr << report::run_text(simulated.record) << ", "
               << report::bytes_text(static_cast<double>(simulated.record.peak_rss_bytes)) << " of memory\n";

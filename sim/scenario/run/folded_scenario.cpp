@@ -79,6 +79,12 @@ FoldedScenario::FoldedScenario(const Scenario& scenario, const Prepared& prepare
   stops_ = sharp_stops(system_, prepared.topology, options.capacity_changes);
 }
 
+std::uint64_t FoldedScenario::ops(int steps) const {
+  std::uint64_t of_a_step = 0;
+  for (const auto& rank : system_.ranks) of_a_step += program().classes[rank.program_class].ops.size();
+  return of_a_step * static_cast<std::uint64_t>(steps);
+}
+
 executor::Outcome FoldedScenario::run(const executor::RunOptions& options,
                                       executor::Progress* progress) const {
   executor::Outcome outcome;

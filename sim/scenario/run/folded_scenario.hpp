@@ -21,6 +21,8 @@ class FoldedScenario {
   // `options` may differ from the constructor's in what folding does not depend on: steps, records.
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const;
+  // Ops that the measured steps of this many simulate: one of each kind of rank.
+  [[nodiscard]] std::uint64_t ops(int steps) const;
   [[nodiscard]] const program::Program& program() const { return prepared_.program; }
   [[nodiscard]] const topology::Router& router() const { return router_; }
 

@@ -92,7 +92,17 @@ void add_network_findings(const FoldedScenario& runs, const executor::RunOptions
       100 * outcome.least_efficiency);
   // Two more runs, left out where one already takes many seconds.
   constexpr std::uint64_t kMostEvents = 2'000'000;
-  if (interval && outcome.events > kMostEvents) {
+  // Events of a run without a timeline, which has fewer: the result must not depend on what else was asked
+  // for.
+  const auto events = [&] {
+    if (!run.timeline || outcome.events <= kMostEvents) return outcome.events;
+    executor::RunOptions other = run;
+    other.timeline = false;
+    executor::Progress own;
+    if (progress != nullptr) own.stop_all = &progress->stop;
+    return runs.run(other, &own).events;
+  };
+  if (interval && events() > kMostEvents) {
     met.message += "; the interval of the calibration is left out of runs of more than 2 million events";
   } else if (interval) {
     // Their first steps suffice if they are representative.

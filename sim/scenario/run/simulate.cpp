@@ -159,8 +159,12 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                 scenario.network.packet.queue_pairs());
   const FoldedScenario runs(scenario, prepared, router, faults.dead, run);
-  const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
+  if (run.timeline && runs.ops(run.steps) > options.most_slices) {
+    run.timeline = false;
+    simulated.slices_left_out = runs.ops(run.steps);
+  }
+  const executor::Outcome outcome = runs.run(run, progress);
   simulated.flows_met = outcome.least_efficiency < 1;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
@@ -181,10 +185,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.goodput =
         report::goodput(report::failure_sources(prepared.topology, catalogue, *scenario.reliability),
                         *scenario.reliability, faults.losses);
-  if (options.timeline) {
-    simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
-    simulated.picture = report::make_picture(prepared.topology, outcome);
-  }
+  if (run.timeline) simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
+  if (options.timeline) simulated.picture = report::make_picture(prepared.topology, outcome);
   simulated.record = report::make_run_record(outcome, wall_seconds() - begin);
   return simulated;
 }

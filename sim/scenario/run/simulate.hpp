@@ -26,6 +26,8 @@ struct SimulateOptions {
   // Where flows meet, simulate twice more for the interval of what they lose (network.contention).
   bool contention_interval = false;
   network::Bound contention = network::Bound::middle;  // of that interval
+  // A timeline of more ops than this is not kept: one of 16,384 ranks that all differ takes gigabytes.
+  std::uint64_t most_slices = UINT64_MAX;
 };
 
 // Everything that a simulation reads: made once, then constant, shared by runs that differ only in time. In a
@@ -42,6 +44,7 @@ struct Simulated {
   report::RunRecord record;
   std::optional<report::Timeline> timeline;  // both with SimulateOptions::timeline
   std::optional<report::Picture> picture;
+  std::uint64_t slices_left_out = 0;  // of a timeline that would exceed SimulateOptions::most_slices
   bool flows_met = false;  // and lost capacity by it (network.contention)
 };
 
