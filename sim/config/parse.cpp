@@ -301,6 +301,7 @@ std::string words_of(const Json::exception& error) {
 
 std::string Handler::help_for(const std::string& words) const {
   const auto says = [&](const char* what) { return words.find(what) != std::string::npos; };
+  if (says("unexpected ','")) return "one comma too many?";
   if (says("expected ','") || says("; expected '}'") || says("; expected ']'"))
     return "is a comma missing before this?";
   if (says("expected ':'")) return "a key and its value are joined by a colon";

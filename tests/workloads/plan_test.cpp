@@ -41,6 +41,15 @@ TEST(Plan, AProductThatIsNotTheAcceleratorCountIsNamedWithOneThatFits) {
   EXPECT_EQ(problems[0].help, "dp = 4 fits (or leave dp out)");
 }
 
+// 128 sequences are no multiple of the six replicas that 96 accelerators make; 132 are.
+TEST(Plan, AProposedNumberOfReplicasComesWithABatchThatItDivides) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.dp = 4;
+  const auto problems = problems_of(workload, 96);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(problems[0].help, "dp = 6 fits (or leave dp out), with a global_batch of 132");
+}
+
 TEST(Plan, SettingsOfExpertsAndGraphsAreNeverIgnored) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.compute.fused_experts = true;

@@ -115,6 +115,12 @@ int requests_at_once(int requests, const Plan& plan) {
     if (requests % together == 0 && std::int64_t{together} * plan.sequence <= kPromptTokens) return together;
   return 1;
 }
+// What else must change where the batch is no multiple of that many replicas'.
+std::string batch_for(const PlanSpec& plan, std::int64_t dp) {
+  const std::int64_t per_round = dp * plan.micro_batch.value_or(1);
+  if (!plan.global_batch || *plan.global_batch % per_round == 0) return {};
+  return fmt::format(", with a global_batch of {}", (*plan.global_batch / per_round + 1) * per_round);
+}
 }  // namespace
 
 int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
@@ -128,7 +134,8 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
                              product, model_ranks, available),
                  available >= model_ranks
                      ? fmt::format("use {} accelerators for dp = {}", available / model_ranks * model_ranks,
-                                   available / model_ranks)
+                                   available / model_ranks) +
+                           batch_for(plan, available / model_ranks)
                      : "lower tp, pp or cp, or add nodes");
     return 1;
   }
@@ -141,11 +148,13 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
   if (wanted != available) {
     std::string help;
     if (available % model_ranks == 0 && available > 0) {
-      help = fmt::format("dp = {} fits (or leave dp out)", available / model_ranks);
+      help = fmt::format("dp = {} fits (or leave dp out)", available / model_ranks) +
+             batch_for(plan, available / model_ranks);
     } else if (available > model_ranks) {
       help = fmt::format("dp = {} would use {} of them: set topology.accelerators to {}",
                          available / model_ranks, available / model_ranks * model_ranks,
-                         available / model_ranks * model_ranks);
+                         available / model_ranks * model_ranks) +
+             batch_for(plan, available / model_ranks);
     } else {
       help = fmt::format("one replica alone needs {}: lower tp, pp or cp, or add nodes", model_ranks);
     }
