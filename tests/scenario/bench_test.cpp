@@ -1,6 +1,7 @@
 // What `topsim bench` does with a forced algorithm or protocol.
 #include "sim/scenario/bench/bench.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -174,6 +175,20 @@ TEST(Bench, SaysWhoseRulesChose) {
   EXPECT_EQ(first_line("hgx-h100"), "# by the rules of NCCL 2.30");
   EXPECT_EQ(first_line("mi300x-8"), "# by the rules of RCCL");
   EXPECT_EQ(first_line("trn2"), "# by no library's rules: along the axes of a torus");
+}
+
+// Under message models there is no torus, and it is not announced.
+TEST(Bench, SaysWhatStandsInForAChoiceWithoutAMessageForm) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("trn2", 1, "rail");
+  scenario.network.collectives = CollectiveForm::steps;
+  const Bytes size(1 << 20);
+  const auto rows =
+      bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2});
+  const std::string table = bench_table(bench_collective("all_reduce"), rows);
+  EXPECT_EQ(table.substr(0, table.find('\n')),
+            fmt::format("# Torus has no message form here: {} stands in for it",
+                        collective::name_of(rows.front().choice.algorithm)));
 }
 
 // A ring of 1 GiB over two boxes sends 2 x 15/16 of it over eight NICs, 251.7 MB each. With one NIC down

@@ -198,6 +198,7 @@ std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const Be
     if (in_steps) {
       const collective::StepPlan plan = run.nccl.steps(kind, row.size, run.gpus);
       row.choice = plan.choice;
+      if (plan.choice.algorithm != choice.algorithm) row.replaced = choice.algorithm;
       // A choice without a message form is replaced by another one.
       if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
       if (!discarded(kind, row)) row.time = stepwise_time(run, plan);

@@ -1,6 +1,7 @@
 // One collective at many sizes on an idle network: what nccl-tests measures.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
@@ -22,6 +23,8 @@ struct BenchRow {
   double bytes_per_second = 0;      // size / time: "algbw"
   double bus_bytes_per_second = 0;  // the same in what a link carries: "busbw"
   collective::Choice choice;
+  // The library's choice, where it has no message form and `choice` stands in for it.
+  std::optional<collective::Algorithm> replaced;
   std::string_view rules;       // NcclModel::rules
   bool host_copies = false;     // what threads of the hosts copy for TCP limits it
   int nics = 0, idle_nics = 0;  // where host copies limit it: of the first rank's node

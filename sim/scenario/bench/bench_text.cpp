@@ -49,9 +49,22 @@ Enum value_named(const std::string& what, const std::string& text, Enum last) {
 std::string time_text(double us) {
   return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
 }
-std::string rules_text(std::string_view rules) {
-  return rules.empty() ? "no library's rules: along the axes of a torus"
-                       : fmt::format("the rules of {}", rules);
+// Whose rules chose, and what was sent instead of a choice that has no message form.
+std::string rules_text(const std::vector<BenchRow>& rows) {
+  if (rows.empty()) return {};
+  const std::string_view rules = rows.front().rules;
+  const auto replaced =
+      std::find_if(rows.begin(), rows.end(), [](const BenchRow& row) { return row.replaced.has_value(); });
+  std::string text;
+  if (!rules.empty())
+    text = fmt::format("# by the rules of {}\n", rules);
+  else if (replaced == rows.end())
+    text = "# by no library's rules: along the axes of a torus\n";
+  if (replaced != rows.end())
+    text += fmt::format("# {} has no message form here: {} stands in for it\n",
+                        collective::name_of(*replaced->replaced),
+                        collective::name_of(replaced->choice.algorithm));
+  return text;
 }
 }  // namespace
 
@@ -112,8 +125,7 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
   const auto names = [&](const char* time, const char* algbw, const char* busbw, const char* wrong) {
     return twice(fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", time, algbw, busbw, wrong));
   };
-  std::string text = (rows.empty() ? "" : fmt::format("# by {}\n", rules_text(rows.front().rules))) +
-                     fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
+  std::string text = rules_text(rows) + fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
                      fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", "size",
                                  "count", "type", "redop", "root", names("time", "algbw", "busbw", "#wrong"),
                                  "algorithm", "protocol", "channels") +
