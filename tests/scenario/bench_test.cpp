@@ -183,8 +183,7 @@ TEST(Bench, SaysWhatStandsInForAChoiceWithoutAMessageForm) {
   scenario.topology = topology::test::cluster("trn2", 1, "rail");
   scenario.network.collectives = CollectiveForm::steps;
   const Bytes size(1 << 20);
-  const auto rows =
-      bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2});
+  const auto rows = bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2});
   const std::string table = bench_table(bench_collective("all_reduce"), rows);
   EXPECT_EQ(table.substr(0, table.find('\n')),
             fmt::format("# Torus has no message form here: {} stands in for it",

@@ -56,7 +56,8 @@ void Core::set_up_buffers() {
     const double deep = 2 * flight + 16 * packet;  // of a lane
     grade_[p] = std::max<Picoseconds>(
         1, static_cast<Picoseconds>(1e12 * deep / kGrades / std::max(port.rate.value(), 1.0)));
-    if (port.flow_control == FlowControl::pfc) kept[port.to] += lanes * (std::int64_t{ports[p].headroom} + reserve);
+    if (port.flow_control == FlowControl::pfc)
+      kept[port.to] += lanes * (std::int64_t{ports[p].headroom} + reserve);
     if (port.flow_control != FlowControl::credit) continue;
     // A round trip of data and credit, plus room for packets that wait briefly without stopping the link.
     double buffer = deep;

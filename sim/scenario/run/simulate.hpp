@@ -45,7 +45,7 @@ struct Simulated {
   std::optional<report::Timeline> timeline;  // both with SimulateOptions::timeline
   std::optional<report::Picture> picture;
   std::uint64_t slices_left_out = 0;  // of a timeline that would exceed SimulateOptions::most_slices
-  bool flows_met = false;  // and lost capacity by it (network.contention)
+  bool flows_met = false;             // and lost capacity by it (network.contention)
 };
 
 // Independent of every other call: many may run in parallel. Throws ConfigError with places. `progress` may
