@@ -1,4 +1,6 @@
 // Point-to-point schedules: all-to-all, neighbour exchange, and PAT's logarithmic gathers.
+#include <span>
+
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {
@@ -8,9 +10,10 @@ namespace topsim::collective {
 // there.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage) {
   const std::uint32_t n = placement.ranks;
+  const bool inside_only = lower_alike(placement, pxn, usage);
   for (const PlacedBox& from : placement.boxes)
     for (std::size_t i = 0; i < from.gpus.size(); ++i)
-      for (const PlacedBox& to : placement.boxes)
+      for (const PlacedBox& to : inside_only ? std::span(&from, 1) : std::span(placement.boxes))
         for (std::size_t k = 0; k < to.gpus.size(); ++k)
           if (from.ranks[i] != to.ranks[k])
             usage.add_message({.from = from.gpus[i],

@@ -26,6 +26,9 @@ void lower_pat(const Placement& placement, int channels, UsageBuilder& usage);
   return further % 64;
 }
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
+// The part of it between boxes, in as many routes as nodes where these stand alike on the fabric. False: they
+// do not, and nothing was added.
+[[nodiscard]] bool lower_alike(const Placement& placement, bool pxn, UsageBuilder& usage);
 // Inside one box where all are linked with all: a reduce-scatter and a gather, each direct.
 void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage);

@@ -46,7 +46,10 @@ class UsageBuilder {
                                  {},
                                  "the collective's channels join these; kind fat-tree joins all NICs",
                                  {}}});
-    if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
+    note_latency(route_);
+  }
+  void note_latency(const topology::Route& route) {
+    if (route.crosses_fabric) longest_ = std::max(longest_, route.latency);
   }
   // Between boxes, by the NICs that a channel names or, where they are joined, by all.
   void add_hop(const topology::RouteQuery& query, double coefficient) {
@@ -77,15 +80,22 @@ class UsageBuilder {
     return t.device(from).node == t.device(to).node ? 1
                                                     : std::max(router_.nics_of(from), router_.nics_of(to));
   }
-  void add(LinkId link, double coefficient) {
-    if (grain_ == Grain::stretches) return stretches_.push_back({link, coefficient});
+  void add(LinkId link, double coefficient, std::uint32_t times = 1) {
+    if (grain_ == Grain::stretches) {
+      stretches_.insert(stretches_.end(), times, {link, coefficient});
+      return;
+    }
     if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(link, coefficient)];
     if (slot == kFree) {
       slot = static_cast<std::uint32_t>(entries_.size());
       entries_.push_back({link, 0, coefficient});
     }
-    ++entries_[slot].times;
+    entries_[slot].times += times;
+  }
+  // Whether a route may stand for others of its kind: only links are counted, and no connection matters.
+  [[nodiscard]] bool counts_alike() const {
+    return grain_ == Grain::links && !watches_hosts_ && !by_connection();
   }
 
   // Over TCP: records which GPU sends to which across nodes, and over how many connections.

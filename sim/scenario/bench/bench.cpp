@@ -179,13 +179,19 @@ std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32
 std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes) {
   const bool in_steps = run.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(run.scenario.network.model).messages_only;
-  std::vector<BenchRow> rows;
-  BenchContention contention(run.scenario, run.router.topology());
+  std::vector<BenchRow> asked, rows;
+  std::vector<collective::CollectiveCall> calls;
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
-    BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(run.gpus.size()));
-    collective::Activity activity;
-    run.nccl.lower(kind, row.size, run.gpus, activity);
+    asked.push_back(row_of(kind, std::llround(size), static_cast<std::int64_t>(run.gpus.size())));
+    calls.push_back({kind, asked.back().size});
+  }
+  const collective::LoweredCalls lowered = run.nccl.lower(calls, run.gpus);  // sizes with equal paths share
+  BenchContention contention(run.scenario, run.router.topology());
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    BenchRow row = asked[i];
+    collective::Activity activity = lowered.calls[i].activity;
+    activity.usage = lowered.ways[lowered.calls[i].way];
     const collective::Overrides& forced = run.scenario.network.nccl;
     const collective::Choice choice = run.nccl.choose(kind, row.size, run.gpus);
     row.rules = run.nccl.rules(run.gpus);
