@@ -109,6 +109,16 @@ TEST(Plan, HeadsAndColumnsMustDivide) {
     EXPECT_EQ(problems[i].help, "tp = 4 would fit the model, the sequence and the accelerators");
 }
 
+// Where every head has keys of its own, what tp does not divide is one thing and is said once.
+TEST(Plan, HeadsWithTheirOwnKeysAreNamedOnce) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model.kv_heads = workload.model.heads;
+  workload.plan.tp = 12, workload.plan.pp = 1, workload.plan.dp = 1, workload.plan.global_batch = 4;
+  const auto problems = problems_of(workload, 12);
+  ASSERT_EQ(problems.size(), 3u);  // heads, columns, sequence
+  EXPECT_EQ(problems[0].message, "tp = 12 does not divide the model's 64 attention heads");
+}
+
 // Qwen2.5-7B: 28 heads, 4 key-value heads, 18944 = 8 x 2368 columns. 7 divides the heads only; 4 divides
 // everything.
 TEST(Plan, AProposedTensorGroupFitsEverything) {

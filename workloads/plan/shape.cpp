@@ -97,7 +97,8 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
     check_latent(model.attention, mistakes);
     return;
   }
-  if (model.kv_heads % plan.tp != 0 && plan.tp % model.kv_heads != 0)
+  const bool own_keys = model.kv_heads == model.heads;  // every head: what is wrong was said of the heads
+  if (!own_keys && model.kv_heads % plan.tp != 0 && plan.tp % model.kv_heads != 0)
     mistakes.add("plan.tp",
                  fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",
                              plan.tp, model.kv_heads),
