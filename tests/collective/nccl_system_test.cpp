@@ -1,9 +1,13 @@
 // How NCCL would see the NICs of nodes in the catalogue, and the paths to them.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <span>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "sim/collective/nccl/search.hpp"
 #include "sim/collective/nccl/system.hpp"
 #include "tests/topology/fixtures.hpp"
 
@@ -40,5 +44,25 @@ TEST(System, APortBehindPcieIsReachedAtTheSlotsRate) {
   const System system = system_of("dgx-a100");
   EXPECT_EQ(system.net(0).bandwidth, 25);
   EXPECT_EQ(system.gpu_to_net(0, 0).bandwidth, 24);
+}
+
+// A domain of more GPUs than NCCL takes, 576, has the rings of one at the limit, and keeps off PCIe. 72 nodes
+// of 8 NPUs with 392 GB/s each: 26 channels of 15 GB/s (the search's next lower rate with more together).
+TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
+  const auto rings = [](const char* node, std::uint32_t nodes) {
+    topology::TopologySpec spec = topology::test::cluster(node, static_cast<int>(nodes), "none");
+    spec.scale_up_domain = static_cast<int>(nodes);
+    const topology::Topology t = topology::build(spec, topology::test::catalogue());
+    std::vector<std::uint32_t> all(nodes);
+    std::iota(all.begin(), all.end(), 0);
+    return search({t, all, t.accelerators(), false, true}, {});
+  };
+  for (const auto& [node, at_limit] : {std::pair("cloudmatrix-384", 72U), std::pair("gb200-nvl72", 144U)}) {
+    const ChannelGraph searched = rings(node, at_limit), beyond = rings(node, at_limit + 1);
+    EXPECT_GT(searched.count(), 2) << node;
+    EXPECT_EQ(beyond.count(), searched.count()) << node;
+    EXPECT_EQ(beyond.bandwidth_intra, searched.bandwidth_intra) << node;
+    EXPECT_EQ(beyond.type_intra, PathType::nvl) << node;
+  }
 }
 }  // namespace topsim::collective::nccl::system_test

@@ -67,19 +67,37 @@ void duplicate(ChannelGraph& graph, int compute_capability, int max_channels) {
   graph.bandwidth_inter /= share;
 }
 
-// If nothing fits, or the box is too large to search: GPUs in their order, with a speed that marks this case.
-ChannelGraph simple_order(const System& system, Pattern pattern) {
+// In a box too large to search: GPUs in their order, over scale-up links where all have some. As many
+// channels as a GPU's links carry at the speed that leaves the least of them idle, as a search behind a
+// switch finds.
+ChannelGraph unsearched(const System& system, Pattern pattern, const Channel& channel, int max_channels) {
+  ChannelGraph graph;
+  graph.pattern = pattern;
+  graph.channels = {channel};
+  graph.bandwidth_intra = graph.bandwidth_inter = system.total_bandwidth();
+  graph.type_intra = system.scale_up() ? PathType::nvl : PathType::sys;
+  if (!system.has_nvswitch()) return graph;
+  int most = 0;
+  for (const float speed : ladder(system)) {
+    const int count = std::min(max_channels, static_cast<int>(system.total_bandwidth() / speed));
+    if (static_cast<float>(count) * speed <= static_cast<float>(most) * graph.bandwidth_intra) continue;
+    most = count;
+    graph.bandwidth_intra = graph.bandwidth_inter = speed;
+  }
+  if (most > 0) graph.channels.assign(static_cast<std::size_t>(most), channel);
+  duplicate(graph, system.min_compute_capability(), max_channels);
+  return graph;
+}
+
+// If nothing fits: GPUs in their order, with a speed that marks this case.
+ChannelGraph simple_order(const System& system, Pattern pattern, int max_channels) {
   ChannelGraph graph;
   graph.pattern = pattern;
   Channel channel;
   for (int g = 0; g < system.gpus(); ++g) channel.gpus.push_back(g);
+  if (!system.searchable()) return unsearched(system, pattern, channel, max_channels);
   graph.bandwidth_intra = kNoChannel;
   graph.type_intra = PathType::sys;
-  if (!system.searchable()) {
-    graph.bandwidth_intra = graph.bandwidth_inter = system.total_bandwidth();
-    graph.channels = {channel};
-    return graph;
-  }
   const std::vector<int> enter = system.nets_of_gpu(0), leave = system.nets_of_gpu(system.gpus() - 1);
   if (system.inter() && !enter.empty() && !leave.empty()) {
     channel.enter_net = enter.front();
@@ -263,13 +281,14 @@ ChannelGraph Search::run() {
   duplicate(best_, capability_, request_.max_channels);
   second_pass();
   if (best_.count() == 0 && !request_.in_network_reduction && request_.pattern != Pattern::nvls)
-    return simple_order(system_, request_.pattern);
+    return simple_order(system_, request_.pattern, request_.max_channels);
   return best_;
 }
 }  // namespace
 
 ChannelGraph search(const System& system, const SearchRequest& request) {
-  if (!system.searchable() && request.pattern != Pattern::nvls) return simple_order(system, request.pattern);
+  if (!system.searchable() && request.pattern != Pattern::nvls)
+    return simple_order(system, request.pattern, request.max_channels);
   // Reduction in the NVSwitch needs Hopper or later.
   if (request.pattern == Pattern::nvls &&
       (!system.searchable() || !system.has_nvswitch() || system.min_compute_capability() < 90)) {

@@ -329,6 +329,14 @@ bool System::split_nvlink() const {
   return std::count_if(size.begin(), size.end(), [](int n) { return n > 1; }) == 2;
 }
 
+bool System::scale_up() const {
+  for (int g = 0; g < gpus(); ++g)
+    if (std::none_of(gpu(g).edges.begin(), gpu(g).edges.end(),
+                     [&](int e) { return edges_[static_cast<std::size_t>(e)].kind == EdgeKind::nvl; }))
+      return false;
+  return true;
+}
+
 float System::pci_bandwidth(int g) const {
   for (const int e : gpu(g).edges)
     if (edges_[static_cast<std::size_t>(e)].kind == EdgeKind::pci)

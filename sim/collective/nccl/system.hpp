@@ -17,6 +17,9 @@
 namespace topsim::collective::nccl {
 
 inline constexpr int kMaxChannels = 64;  // of a communicator: MAXCHANNELS, NCCL 2.30 src/include/device.h
+// GPUs of a box: "up to 576" of NCCL_TOPO_MAX_NODES, 640 devices of a kind, NCCL 2.30 src/include/graph.h
+// (256 in earlier releases). With more NCCL does not start (graph/topo.cc, ncclTopoCreateNode).
+inline constexpr int kMaxGpus = 576;
 
 // Better to worse; the numbers are NCCL's own (they appear in its logs and graph files).
 enum class PathType : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis };
@@ -76,8 +79,8 @@ class System {
   [[nodiscard]] int nets() const { return static_cast<int>(nets_.size()); }
   [[nodiscard]] bool has_nvswitch() const { return nvswitch_ >= 0; }
   [[nodiscard]] bool inter() const { return inter_; }
-  // Beyond what NCCL itself would take (tori of thousands that count as one box): no paths, no search.
-  [[nodiscard]] bool searchable() const { return gpus() <= 256; }
+  // Beyond, no paths and no search: more than NCCL takes, or tori of hundreds, which it does not know.
+  [[nodiscard]] bool searchable() const { return gpus() <= (has_nvswitch() ? kMaxGpus : 256); }
   [[nodiscard]] const Vertex& gpu(int i) const { return vertices_[at(gpus_, i)]; }
   [[nodiscard]] const Vertex& net(int i) const { return vertices_[at(nets_, i)]; }
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }
@@ -114,6 +117,7 @@ class System {
   [[nodiscard]] float total_bandwidth() const { return total_bandwidth_; }
   // GPUs form two NVLink islands joined only by something slower.
   [[nodiscard]] bool split_nvlink() const;
+  [[nodiscard]] bool scale_up() const;  // every GPU has a scale-up link
   // PCIe bandwidth of a GPU, -1 without PCIe.
   [[nodiscard]] float pci_bandwidth(int g) const;
 
