@@ -176,9 +176,37 @@ TEST(NvlinkLatency, IsThatOfACopyKernelAndOfALibrary) {
     TrafficOptions options;
     options.sizes = {Bytes(16)};
     const PointToPoint result = point_to_point(scenario, catalogue, options);
-    EXPECT_TRUE(result.over_nvlink);
+    EXPECT_EQ(result.over, "NVLink");
     EXPECT_NEAR(microseconds(result.rows.at(0).latency), 2.79, 0.12 * 2.79) << node;
     EXPECT_NEAR(microseconds(result.rows.at(0).library), 3.33, 0.01) << node;
   }
+}
+
+// Peers without NVLink. GeForce cards may not write to each other: a copy staged in host memory takes 13.6 us
+// and the 0.7 us of its way, and large ones reach 22.2 GB/s on PCIe 4. Behind one PCIe switch a kernel takes
+// 1.5 us and two crossings of 115 ns. Published: 11 to 21 us (nccl issue 1127), 20 to 22 GB/s (nccl issue
+// 814).
+TEST(PcieLatency, IsThatOfACopy) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const auto between = [&](const char* node, const char* to) {
+    const Scenario scenario = parse_scenario(std::string(R"({"topology": {"node": ")") + node +
+                                                 R"("}, "workload": {"model": "llama3-8b", "plan": {"tp": 8},
+          "sequence": 2048}})",
+                                             "test.json", {}, library);
+    TrafficOptions options;
+    options.sizes = {Bytes(8), Bytes(64 << 20)};
+    options.from = "node0/gpu0", options.to = to;
+    return point_to_point(scenario, catalogue, options);
+  };
+  const PointToPoint staged = between("srv-8x4090-dual", "node0/gpu5");
+  EXPECT_EQ(staged.over, "PCIe and host memory");
+  EXPECT_NEAR(microseconds(staged.rows.at(0).latency), 14.3, 0.1);
+  EXPECT_NEAR(staged.rows.at(1).bandwidth / 1e9, 22.2, 0.1);
+  EXPECT_NE(point_to_point_table(staged).find("over PCIe and host memory, as p2pBandwidthLatencyTest"),
+            std::string::npos);
+  const PointToPoint fabric = between("mi300x-8", "node0/gpu1");
+  EXPECT_EQ(fabric.over, "Infinity Fabric");
+  EXPECT_NE(fabric.note.find("not known"), std::string::npos);
 }
 }  // namespace topsim::scenario::latency_test

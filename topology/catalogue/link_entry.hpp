@@ -42,10 +42,12 @@ struct LinkEntry {
   Duration fec{};                            // per switch passed when `hop` is absent
   std::optional<Routing> routing;            // of fabrics of this link that name none
 
-  // Measured times other than a crossing: for NVLink, a kernel that copies to its own memory
-  // (p2pBandwidthLatencyTest's diagonal) and what a library adds to a small message; for PCIe, a device's
-  // round trip to read host memory. 0: not known.
-  Duration copy_kernel{}, library{}, read_round_trip{};
+  // Measured times other than a crossing: a kernel that copies to its own memory (p2pBandwidthLatencyTest's
+  // diagonal); for NVLink, what a library adds to a small message; for PCIe, a device's round trip to read
+  // host memory, and between accelerators that cannot write to each other what a copy staged in host memory
+  // takes beyond the crossings, and the rate of large ones. 0: not known.
+  Duration copy_kernel{}, library{}, read_round_trip{}, staged_copy{};
+  BytesPerSecond staged_rate{};
 
   [[nodiscard]] bool is_fabric() const {
     return kind == LinkKind::infiniband || kind == LinkKind::ethernet || nic_base.count() > 0;

@@ -43,12 +43,17 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
           .field("routing", &LinkEntry::routing, "of fabrics of this link that say none")
-          .field("copy_kernel", &LinkEntry::copy_kernel, "NVLink: of a kernel that copies to its own memory",
+          .field("copy_kernel", &LinkEntry::copy_kernel, "of a kernel that copies to its own memory",
                  figure<Duration>())
           .field("library", &LinkEntry::library, "NVLink: what a library adds to a small message",
                  figure<Duration>())
           .field("read_round_trip", &LinkEntry::read_round_trip, "PCIe: a device reads host memory",
                  figure<Duration>())
+          .field("staged_copy", &LinkEntry::staged_copy,
+                 "PCIe: a copy between accelerators staged in host memory, beyond its crossings",
+                 figure<Duration>())
+          .field("staged_rate", &LinkEntry::staged_rate, "PCIe: of large copies so staged",
+                 figure<BytesPerSecond>())
           .field("notes", &RawLink::notes, "remarks");
   return object;
 }

@@ -17,6 +17,7 @@ namespace topsim::scenario {
 namespace {
 using namespace topsim::literals;
 using topology::DeviceKind;
+using topology::LinkKind;
 using topology::Topology;
 
 DeviceId device_named(const Topology& topology, const std::string& name) {
@@ -95,20 +96,50 @@ Duration between_messages(const Scenario& scenario, const topology::Catalogue& c
   return longest;
 }
 
-// The catalogue's entry of the NVLink between two accelerators: p2pBandwidthLatencyTest times one copy kernel
-// after another, and what a kernel writes arrives one latency later; a library adds its own time. Null: not
-// in the catalogue.
-const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const Topology& topology,
-                                     DeviceId accelerator, LinkId link) {
+// How a message goes between two accelerators that need no NIC: a kernel writes to the other's memory
+// (p2pBandwidthLatencyTest times one after another, and what one writes arrives a latency later), or, where
+// peers cannot, copies are staged in host memory.
+struct Copies {
+  std::string over;                            // "" where there are none
+  const topology::LinkEntry* entry = nullptr;  // null: not in the catalogue
+  bool staged = false;
+  [[nodiscard]] Duration each() const {
+    return entry == nullptr ? Duration{} : staged ? entry->staged_copy : entry->copy_kernel;
+  }
+  [[nodiscard]] double most() const { return entry != nullptr && staged ? entry->staged_rate.value() : 0; }
+};
+
+const topology::LinkEntry* entry_of(const topology::Catalogue& catalogue, const Topology& topology,
+                                    DeviceId accelerator, LinkId link) {
   const auto known = catalogue.entries();
   const auto has = [&](std::string_view category, const std::string& id) {
     return std::any_of(known.begin(), known.end(),
                        [&](const auto& entry) { return entry.category == category && entry.id == id; });
   };
   std::string id = topology.type_of(link).id;
-  if (const std::string& model = topology.model_of(accelerator); has("accelerator", model))
+  if (const std::string& model = topology.model_of(accelerator);
+      topology.link(link).kind == LinkKind::nvlink && has("accelerator", model))
     id = catalogue.accelerator(model).scale_up_link;
   return has("link", id) ? &catalogue.link(id) : nullptr;
+}
+
+Copies copies_between(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from,
+                      DeviceId to, const topology::Route& route) {
+  const auto accelerator = [&](DeviceId id) { return topology.device(id).kind == DeviceKind::accelerator; };
+  if (!accelerator(from) || !accelerator(to) || route.crosses_fabric || route.links.empty()) return {};
+  std::set<LinkKind> kinds;
+  for (const auto& share : route.links) kinds.insert(topology.link(share.link).kind);
+  const LinkId first = route.links.front().link;
+  Copies copies{{}, entry_of(catalogue, topology, from, first), false};
+  if (kinds == std::set{LinkKind::nvlink}) {
+    copies.over = "NVLink";
+  } else if (kinds == std::set{LinkKind::infinity_fabric}) {
+    copies.over = "Infinity Fabric";
+  } else if (topology.link(first).kind == LinkKind::pcie) {
+    copies.staged = !topology.peer_to_peer || kinds.contains(LinkKind::socket);
+    copies.over = copies.staged ? "PCIe and host memory" : "PCIe";
+  }
+  return copies.over.empty() ? Copies{} : copies;
 }
 
 Duration one_message(Testbed& testbed, DeviceId from, DeviceId to, Bytes size, double rate) {
@@ -164,17 +195,17 @@ struct Connection {
   TwoEnds pair;
   Verb verb;
   bool tcp;
-  const topology::LinkEntry* nvlink;  // between the two; null: another path, or unknown
-  double rate;                        // bytes/s, the limit of slots and copies; 0: only links
-  Duration interval;                  // from one message of a queue pair to the next
+  Copies copies;
+  double rate;        // bytes/s, the limit of slots and copies; 0: only links
+  Duration interval;  // from one message of a queue pair to the next
 };
 
 // States what the figures are, if they are not perftest's.
-std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
+std::string note_of(bool tcp, bool copied, bool as_perftest) {
   if (tcp)
     return fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
                        collective::kSocketReceive * 1e-9);
-  if (over_nvlink || as_perftest) return "";
+  if (copied || as_perftest) return "";
   return "the latency is the library's: what perftest would print needs two NICs and switches whose own "
          "times "
          "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
@@ -187,10 +218,9 @@ std::optional<PointToPointRow> row_of(const Connection& connection, Bytes size) 
   row.size = size;
   const Duration wire = one_message(connection.testbed, from, to, size, connection.rate);
   row.library = row.latency = wire;
-  if (connection.nvlink != nullptr) {
-    row.latency += connection.nvlink->copy_kernel;
-    row.library += connection.nvlink->library;
-  }
+  row.latency += connection.copies.each();
+  const Duration library = connection.copies.entry == nullptr ? Duration{} : connection.copies.entry->library;
+  row.library += library > Duration{} ? library : connection.copies.each();
   if (connection.bare != nullptr)
     row.latency =
         one_message(*connection.bare, from, to, size, connection.rate) +
@@ -211,9 +241,8 @@ std::optional<PointToPointRow> row_of(const Connection& connection, Bytes size) 
   row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
   if (connection.interval > Duration{})
     row.message_rate = std::min(row.message_rate, 1 / seconds(connection.interval));
-  if (connection.tcp)
-    row.message_rate =
-        std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
+  for (const double most : {connection.tcp ? collective::kSocketReceive : 0, connection.copies.most()})
+    if (most > 0) row.message_rate = std::min(row.message_rate, most / static_cast<double>(size.value()));
   row.bandwidth = row.message_rate * static_cast<double>(size.value());
   return row;
 }
@@ -233,29 +262,24 @@ PointToPoint messages_between(const Scenario& scenario, const topology::Catalogu
                        [&](const auto& share) { return is(share.link); });
   };
   const bool tcp = !all_links([&](LinkId link) { return topology.type_of(link).transport != "tcp"; });
-  result.over_nvlink =
-      topology.device(from).kind == DeviceKind::accelerator &&
-      topology.device(to).kind == DeviceKind::accelerator &&
-      all_links([&](LinkId link) { return topology.link(link).kind == topology::LinkKind::nvlink; });
+  const Copies copies = copies_between(catalogue, topology, from, to, route);
+  result.over = copies.over;
   const std::optional<Scenario> verbs =
       tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
   std::optional<Testbed> bare;
   if (verbs) bare.emplace(*verbs, catalogue, stop);
-  result.note = note_of(tcp, result.over_nvlink, verbs.has_value());
+  result.note = note_of(tcp, !copies.over.empty(), verbs.has_value());
   const Slots slots = slots_of(testbed, pair);
-  Connection connection{catalogue,          testbed,    bare ? &*bare : nullptr, pair, options.verb, tcp,
-                        /*nvlink=*/nullptr, slots.rate, /*interval=*/{}};
-  if (result.over_nvlink) connection.nvlink = nvlink_of(catalogue, topology, from, route.links.front().link);
-  if (tcp)
-    connection.rate = connection.rate > 0 ? std::min(connection.rate, collective::kSocketReceive)
-                                          : collective::kSocketReceive;
-  if (!result.over_nvlink)
-    connection.interval = between_messages(scenario, catalogue, topology, route);
-  else if (connection.nvlink != nullptr)
-    connection.interval = connection.nvlink->copy_kernel;
+  Connection connection{catalogue,  testbed, bare ? &*bare : nullptr, pair, options.verb, tcp, copies,
+                        slots.rate, {}};
+  for (const double most : {tcp ? collective::kSocketReceive : 0, copies.most()})
+    if (most > 0) connection.rate = connection.rate > 0 ? std::min(connection.rate, most) : most;
+  connection.interval =
+      copies.over.empty() ? between_messages(scenario, catalogue, topology, route) : copies.each();
   if (connection.interval == Duration{}) {  // a torus of chips, or a bus
     connection.interval = one_message(testbed, from, to, Bytes(1), connection.rate);
-    if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
+    result.without_nic = copies.over.empty();
+    if (!copies.over.empty()) result.note = "what a copy kernel takes there is not known";
     result.note +=
         "; no NIC is on the way, and how many messages such ports take is not published: here "
         "one in the time of the smallest";

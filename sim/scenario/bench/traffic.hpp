@@ -78,7 +78,8 @@ struct PointToPointRow {
 struct PointToPoint {
   std::string from, to;
   Verb verb = Verb::send;
-  bool over_nvlink = false;  // between two accelerators, without a NIC
+  std::string over;          // what joins two accelerators that need no NIC: "NVLink", "PCIe"; else empty
+  bool without_nic = false;  // nor are there such copies: ports of chips
   std::vector<PointToPointRow> rows;
   std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
   bool complete = true;  // false: stopped, rows are missing

@@ -41,11 +41,13 @@ const TrafficName* find_traffic(const std::string& name) {
 }
 
 std::string point_to_point_table(const PointToPoint& result) {
-  std::string text =
-      result.over_nvlink
-          ? fmt::format("# {} -> {} over NVLink, as p2pBandwidthLatencyTest\n", result.from, result.to)
-          : fmt::format("# {} -> {}, as ib_{}_lat and ib_{}_bw, one queue pair\n", result.from, result.to,
-                        verb_name(result.verb), verb_name(result.verb));
+  std::string text = fmt::format("# {} -> {}", result.from, result.to);
+  if (!result.over.empty())
+    text += fmt::format(" over {}, as p2pBandwidthLatencyTest\n", result.over);
+  else if (result.without_nic)
+    text += ", one message after another\n";
+  else
+    text += fmt::format(", as ib_{0}_lat and ib_{0}_bw, one queue pair\n", verb_name(result.verb));
   if (!result.note.empty()) text += "# " + result.note + '\n';
   text += "# bytes: of each message, -b to -e\n";
   text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13} {:>13}\n", "bytes", "#iterations",
