@@ -66,6 +66,7 @@ struct FabricSpec {
   std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's
   std::vector<std::string> chips;       // explicit torus and mesh: accelerators by coordinate, row-major
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group
+  std::optional<bool> rings;    // torus: whether the ends of its axes are joined; left out: as the link says
 
   // What resolve_fabric() (build.hpp) takes from the recipe; there are no keys for it.
   int unit_nodes = 0;   // nodes that share leaves, where the ports allow

@@ -220,6 +220,9 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  "switch, "
                  "global cables a switch",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
+          .field("rings", &FabricSpec::rings,
+                 "torus: whether links join the ends of its axes, whatever their lengths",
+                 config::default_text("where the link's pods have such links"))
           .field("chips", &FabricSpec::chips,
                  "explicit devices in a torus or mesh, or in nodes that hold a torus each: names of the "
                  "accelerators by coordinate, the last dimension fastest")

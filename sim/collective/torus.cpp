@@ -25,11 +25,22 @@ void for_neighbours(const TorusBlock& block, std::size_t axis, Visit visit) {
 }
 }  // namespace
 
+bool is_ring(const topology::Topology& topology, std::size_t dimension) {
+  const std::vector<int>& dims = topology.torus_dimensions;
+  if (dims[dimension] <= 2) return false;
+  auto last = static_cast<std::size_t>(dims[dimension] - 1);  // its place; the first is at 0
+  for (std::size_t d = dimension + 1; d < dims.size(); ++d) last *= static_cast<std::size_t>(dims[d]);
+  const auto links = topology.links_from(topology.torus_chips.front());
+  return std::any_of(links.begin(), links.end(),
+                     [&](LinkId link) { return topology.link(link).to == topology.torus_chips[last]; });
+}
+
 Torus::Torus(const topology::Topology& topology) : topology_(topology) {
   if (topology.torus_chips.empty()) return;
   place_.assign(topology.devices().size(), kNone);
   for (std::size_t i = 0; i < topology.torus_chips.size(); ++i)
     place_[topology.torus_chips[i].index()] = static_cast<std::uint32_t>(i);
+  for (std::size_t d = 0; d < topology.torus_dimensions.size(); ++d) rings_.push_back(is_ring(topology, d));
 }
 
 bool Torus::of_nodes() const {
@@ -62,7 +73,7 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
     if (gaps && !nodes) return std::nullopt;
     product *= size;
     const bool whole = static_cast<int>(size) == dims[d];
-    const TorusBlock::Axis axis{size, nodes || (whole && size > 2 && topology_.fabric_kind != "mesh"), nodes};
+    const TorusBlock::Axis axis{size, nodes || (whole && rings_[d]), nodes};
     if (size > 1) axes.push_back({axis, stride, static_cast<std::uint32_t>(dims[d])});
   }
   if (product != gpus.size()) return std::nullopt;

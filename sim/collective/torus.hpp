@@ -32,6 +32,9 @@ struct TorusBlock {
   std::vector<DeviceId> chips;  // by coordinate in the block, row-major
 };
 
+// Whether links join the ends of that dimension of the torus.
+[[nodiscard]] bool is_ring(const topology::Topology& topology, std::size_t dimension);
+
 class Torus {
  public:
   explicit Torus(const topology::Topology& topology);
@@ -43,6 +46,7 @@ class Torus {
 
   const topology::Topology& topology_;
   std::vector<std::uint32_t> place_;  // by device: its coordinate, row-major; kNone: no chip of the torus
+  std::vector<bool> rings_;           // by dimension
 };
 
 // REQUIRES: not all-to-all. A broadcast or reduce is a gather to which the root's own part is added.

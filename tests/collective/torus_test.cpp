@@ -18,6 +18,7 @@ topology::Topology torus(std::vector<int> dimensions, const char* kind = "torus"
   spec.fabric.kind = kind;
   spec.fabric.link.use = "ici-v5p";
   spec.fabric.dimensions = std::move(dimensions);
+  if (spec.fabric.kind == "torus") spec.fabric.rings = true;
   return topology::build(spec, topology::test::catalogue());
 }
 
@@ -100,6 +101,20 @@ TEST(Torus, WithoutItsEndsJoinedALineCarriesAllThatLiesBehind) {
   // Four in a line, S/4 each: in one direction the three links carry 1, 2 and 3 quarters, in the other the
   // same.
   const topology::Topology t = torus({2, 4, 4}, "mesh");
+  const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 4));
+  EXPECT_EQ(gather.links, (std::map<double, int>{{0.25, 2}, {0.5, 2}, {0.75, 2}}));
+}
+
+// A slice of 2 x 4 x 4 is no whole cube of TPU v5p, so the ends of its axes are not joined; the first four
+// chips are such a line, as above.
+TEST(Torus, ASliceWhoseEndsAreNotJoinedHasLines) {
+  topology::TopologySpec spec;
+  spec.node.use = "tpu-v5p-host";
+  spec.nodes = 8;
+  spec.fabric.kind = "torus";
+  spec.fabric.link.use = "ici-v5p";
+  spec.fabric.dimensions = {2, 4, 4};
+  const topology::Topology t = topology::build(spec, topology::test::catalogue());
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 4));
   EXPECT_EQ(gather.links, (std::map<double, int>{{0.25, 2}, {0.5, 2}, {0.75, 2}}));
 }

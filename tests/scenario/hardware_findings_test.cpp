@@ -12,10 +12,10 @@ namespace topsim::scenario::hardware_findings_test {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string words(const std::vector<std::string>& changes) {
+std::string words(const std::vector<std::string>& changes, const char* file = "configs/8xH100-ib.json") {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
-  const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+  const Scenario scenario = read_scenario(file, changes, library);
   std::string all;
   for (const report::Finding& finding :
        hardware_findings(scenario, prepare(scenario, catalogue, {}).topology, catalogue))
@@ -111,6 +111,16 @@ TEST(HardwareFindings, SayWhichNodesHaveNoRank) {
 TEST(HardwareFindings, SayThatTimesOfTrainiumAreNotHeldToMeasurements) {
   EXPECT_THAT(words({"topology.node=trn2", "topology.nodes=4"}), HasSubstr("follow the links of its torus"));
   EXPECT_THAT(words({"topology.nodes=8"}), testing::Not(HasSubstr("torus")));
+}
+
+// TPU v5p joins the ends of whole cubes of 4 x 4 x 4.
+TEST(HardwareFindings, SayWhichAxesOfATorusAreLines) {
+  const std::string slice = "topology.fabric.dimensions=[2, 8, 8]",
+                    said = "ends of the axes of 8 and 8 are not";
+  EXPECT_THAT(words({slice}, "configs/tpu-v5p.json"), HasSubstr(said));
+  EXPECT_THAT(words({slice, "topology.fabric.rings=true"}, "configs/tpu-v5p.json"),
+              testing::Not(HasSubstr(said)));
+  EXPECT_THAT(words({}, "configs/tpu-v5p.json"), testing::Not(HasSubstr("not joined")));
 }
 
 // One thread copies 1 / (1/5.25 + 1/11.125) = 3.57 GB/s each way: more than a cable of 25 Gbit/s carries,

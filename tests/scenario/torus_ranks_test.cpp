@@ -31,7 +31,7 @@ Scenario on_torus(const std::vector<int>& dims, const std::string& plan, const s
   for (const int size : dims) chips *= size, listed += (listed.empty() ? "" : ", ") + std::to_string(size);
   return parse_scenario(
       R"({"topology": {"node": "tpu-v4-host", "nodes": )" + std::to_string(chips / 4) +
-          R"(, "fabric": {"use": "tpu-v4-cube", "dimensions": [)" + listed + "]}" + more +
+          R"(, "fabric": {"use": "tpu-v4-cube", "rings": true, "dimensions": [)" + listed + "]}" + more +
           R"(}, "workload": {"model": "megatron-18b", "sequence": 2048, "framework": "megatron",
                              "plan": {"micro_batch": 1, "global_batch": 64, "zero": 1, )" +
           plan + R"(}}, "run": {"steps": 1, "warmup": 0}})",

@@ -71,6 +71,8 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
   f.nic_base = link.nic_base;
   f.hop = link.hop;
   f.fec = link.fec;
+  f.ring_axis = link.ring_axis;
+  f.ring_cube = link.ring_cube;
   f.routing = link.routing.value_or(usual_routing(link.kind));
   if (choice.latency) {
     f.latency = f.host_latency = *choice.latency;

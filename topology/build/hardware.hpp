@@ -25,7 +25,8 @@ struct LinkFigures {
   Duration nic_base{};          // fabric links
   std::optional<Duration> hop;  // fabric links: per switch, everything included
   Duration fec{};
-  Routing routing = Routing::ecmp;  // of a fabric that names none
+  Routing routing = Routing::ecmp;   // of a fabric that names none
+  int ring_axis = 0, ring_cube = 0;  // as in LinkEntry
 };
 
 // Of fabrics of links that say none: InfiniBand's switches adapt, Ethernet's hash.

@@ -99,6 +99,8 @@ class NodeDraft {
     const Accelerator& accelerator = hardware_.accelerator(id, "topology.node.accelerator");
     stamp_.peer_to_peer = stamp_.peer_to_peer && accelerator.peer_to_peer;
     stamp_.torus_link = accelerator.scale_up_link;
+    stamp_.chip = accelerator.name;
+    stamp_.ports = accelerator.nvlinks;
     for (int i = 0; i < accelerators_; ++i) stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
     ModelFacts facts;
     facts.compute_capability = accelerator.compute_capability;

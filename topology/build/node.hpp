@@ -31,6 +31,8 @@ struct NodeStamp {
   std::vector<int> torus;        // dimensions of the torus within the node
   std::vector<int> torus_block;  // how its accelerators sit in a torus of them
   std::string torus_link;        // catalogue link between them
+  std::string chip;              // what an accelerator is called
+  int ports = 0;                 // links to other accelerators that it has; 0: not known
 };
 
 [[nodiscard]] NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware,

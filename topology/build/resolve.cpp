@@ -101,6 +101,7 @@ void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
       {"sharp", asked.sharp, kClos | kDragonfly},
       {"chips", !asked.chips.empty(), 0},
       {"dimensions", !asked.dimensions.empty(), kDragonfly | kTorus},
+      {"rings", asked.rings.has_value(), kind == "torus" ? kTorus : 0U},
   };
   std::vector<Problem> problems;
   for (const Key& key : keys) {

@@ -42,6 +42,10 @@ struct LinkEntry {
   Duration fec{};                            // per switch passed when `hop` is absent
   std::optional<Routing> routing;            // of fabrics of this link that name none
 
+  // Torus: which axes have links that join their ends. Those whose length is a multiple of `ring_axis`; or,
+  // where switches join whole cubes, all axes if every one is a multiple of `ring_cube`. Both 0: every axis.
+  int ring_axis = 0, ring_cube = 0;
+
   // Measured times other than a crossing: a kernel that copies to its own memory (p2pBandwidthLatencyTest's
   // diagonal); for NVLink, what a library adds to a small message; for PCIe, a device's round trip to read
   // host memory, and between accelerators that cannot write to each other what a copy staged in host memory

@@ -42,6 +42,11 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("nic_base", &RawLink::nic_base_spread, "both NICs and hosts, one way", spread<Duration>())
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
+          .field("ring_axis", &LinkEntry::ring_axis,
+                 "torus: the ends of an axis are joined where its length is a multiple of it", figure<int>())
+          .field("ring_cube", &LinkEntry::ring_cube,
+                 "torus: the ends of all axes are joined, in three dimensions that are all multiples of it",
+                 figure<int>())
           .field("routing", &LinkEntry::routing, "of fabrics of this link that say none")
           .field("copy_kernel", &LinkEntry::copy_kernel, "of a kernel that copies to its own memory",
                  figure<Duration>())

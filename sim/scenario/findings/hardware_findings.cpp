@@ -11,6 +11,7 @@
 #include "sim/collective/nccl/net_plugins.hpp"
 #include "sim/collective/nccl/tuner.hpp"
 #include "sim/collective/sockets.hpp"
+#include "sim/collective/torus.hpp"
 #include "sim/scenario/findings/described_parts.hpp"
 #include "sim/scenario/findings/layout_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
@@ -227,6 +228,27 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
 
+// Of a torus: slices of a pod seldom have the links that join the ends of all axes.
+void find_lines(const Scenario& scenario, const topology::Topology& topology,
+                const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  if (topology.fabric_kind != "torus" || scenario.topology.fabric.rings) return;
+  std::vector<int> lines;
+  for (std::size_t d = 0; d < topology.torus_dimensions.size(); ++d)
+    if (topology.torus_dimensions[d] > 2 && !collective::is_ring(topology, d))
+      lines.push_back(topology.torus_dimensions[d]);
+  const std::string use = topology::resolve_fabric(scenario.topology.fabric, catalogue).link.use;
+  if (lines.empty() || use.empty()) return;
+  const topology::LinkEntry& link = catalogue.link(use);
+  const std::string where = link.ring_cube > 0
+                                ? fmt::format("in slices of whole cubes of {0} x {0} x {0}", link.ring_cube)
+                                : fmt::format("along axes of {}", link.ring_axis);
+  out.push_back({report::Severity::note,
+                 fmt::format("the ends of the axes of {} are not joined: {} has links for that only {}; "
+                             "gathers along a line take about twice as long as round a ring",
+                             fmt::join(lines, " and "), link.label, where),
+                 "topology.fabric.dimensions", "topology.fabric.rings=true joins them all the same"});
+}
+
 // AWS publishes which steps Neuron's collectives take (awsdocs-neuron, "Inter-node Collective
 // Communications"), but not their times.
 void find_node_torus(const Scenario& scenario, const topology::Topology& topology,
@@ -337,6 +359,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
   find_node_torus(scenario, topology, catalogue, out);
+  find_lines(scenario, topology, catalogue, out);
   find_other_ratios(scenario, topology, out);
   return out;
 }
