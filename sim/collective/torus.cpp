@@ -143,6 +143,9 @@ Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topol
   Duration hop{};
   for (const LinkId l : topology.links_from(block.chips.front()))
     if (topology.link(l).kind == topology::LinkKind::torus) hop = std::max(hop, topology.link(l).latency);
-  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (hops * hop + nodes * between);
+  // Where nodes hold a torus each, the fabric's base time is in `between`.
+  const bool own = topology.fabric_kind == "torus" || topology.fabric_kind == "mesh";
+  return (own ? topology.nic_latency : Duration{}) +
+         (kind == CollectiveKind::all_reduce ? 2 : 1) * (hops * hop + nodes * between);
 }
 }  // namespace topsim::collective

@@ -51,8 +51,8 @@ class Torus {
 
 // REQUIRES: not all-to-all. A broadcast or reduce is a gather to which the root's own part is added.
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage);
-// The latency of the hops that the last byte waits for, also for messages to all others (or the neighbour);
-// `between`: of a message between nodes.
+// What an operation takes to start and the latency of the hops that the last byte waits for, also for
+// messages to all others (or the neighbour); `between`: of a message between nodes.
 [[nodiscard]] Duration torus_latency(CollectiveKind kind, const TorusBlock& block,
                                      const topology::Topology& topology, Duration between);
 }  // namespace topsim::collective

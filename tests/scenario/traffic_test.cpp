@@ -295,7 +295,7 @@ TEST(Traffic, ChipsWithoutANicSendAMessageALatency) {
   options.sizes = {Bytes(2), 16_MiB};
   const PointToPoint result = point_to_point(scenario, catalogue(), options);
   EXPECT_LE(result.rows.at(0).message_rate, 1.001 / seconds(result.rows.at(0).latency));
-  EXPECT_GT(result.rows.at(1).bandwidth, 44e9);  // of 45
+  EXPECT_GT(result.rows.at(1).bandwidth, 43e9);  // 0.959 of 45
   EXPECT_NE(result.note.find("no NIC is on the way"), std::string::npos);
 }
 

@@ -54,7 +54,8 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
     link.line_rate = *choice.bandwidth;
     const std::string rate = fmt::format("{:g} Gbit/s", link.line_rate.value() * 8e-9);
     id += " at " + rate;
-    if (link.is_fabric()) link.label += ", here " + rate;  // names of other links are shown with their speed
+    // Names of other links are shown with their speed.
+    if (link.is_fabric() && link.kind != LinkKind::torus) link.label += ", here " + rate;
   }
   if (choice.capacity || choice.latency) id += " (changed)";
   const auto& packets = link.kind == LinkKind::ethernet ? ethernet_ : infiniband_;

@@ -39,7 +39,8 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("latency", &LinkEntry::latency, "of a crossing inside a node", figure<Duration>())
           .field("host_latency", &LinkEntry::host_latency, "PCIe: of a crossing into a root complex",
                  figure<Duration>())
-          .field("nic_base", &RawLink::nic_base_spread, "both NICs and hosts, one way", spread<Duration>())
+          .field("nic_base", &RawLink::nic_base_spread,
+                 "both NICs and hosts, one way; torus: an operation, beside its hops", spread<Duration>())
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
           .field("ring_axis", &LinkEntry::ring_axis,
