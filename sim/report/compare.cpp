@@ -10,6 +10,7 @@
 
 #include "sim/report/compare_verdict.hpp"
 #include "sim/report/per_step.hpp"
+#include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -122,17 +123,17 @@ void add_links(Rows& rows, std::size_t c, const Result& result) {
 }
 
 void add_result(Rows& rows, std::size_t c, const Result& result, double per_step) {
-  rows.add("step.seconds", Unit::seconds, c, seconds(result.step), per_step);
+  rows.add("step.seconds", Unit::seconds, c, si(result.step), per_step);
   // A trace says nothing of tokens, models and memory.
   if (!result.trace) {
     rows.add("throughput.tokens_per_second", Unit::count, c, result.throughput.tokens_per_second, 0, true);
     rows.add("throughput.mfu", Unit::share, c, result.throughput.mfu, 0, true);
   }
-  rows.add("accelerators.busy_seconds", Unit::seconds, c, seconds(result.account.busy), per_step);
-  rows.add("accelerators.slowed_seconds", Unit::seconds, c, seconds(result.account.slowed), per_step);
+  rows.add("accelerators.busy_seconds", Unit::seconds, c, si(result.account.busy), per_step);
+  rows.add("accelerators.slowed_seconds", Unit::seconds, c, si(result.account.slowed), per_step);
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     rows.add(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<Reason>(i))), Unit::seconds, c,
-             seconds(result.account.idle[i]), per_step);
+             si(result.account.idle[i]), per_step);
   }
   if (result.goodput) {
     const double share = result.goodput->share.usual;
