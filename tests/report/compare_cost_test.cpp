@@ -77,17 +77,20 @@ TEST(CompareCost, CostNamesTheBreakEvenPriceOfTheFabric) {
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
 }
 
+// A server for 80 and a switch for 20.
+void give_a_bill_of_100(Candidate& candidate) {
+  candidate.cost.emplace();
+  candidate.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
+                                {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
+  candidate.cost->years = exactly(4);
+  candidate.cost->electricity = candidate.cost->pue = exactly(1);
+}
+
 // What models do not resolve of a step is no reason to pay more or less for it.
 TEST(CompareCost, ATimeBeneathTheResolutionIsNoCost) {
   Candidate ib = candidate("ib", 10'000_us, {10'000_us, 10'000_us});
   Candidate roce = candidate("roce", 10'025_us, {10'025_us, 10'025_us});  // +0.25 %
-  for (Candidate* each : {&ib, &roce}) {
-    each->cost.emplace();
-    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
-                              {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
-    each->cost->years = exactly(4);
-    each->cost->electricity = each->cost->pue = exactly(1);
-  }
+  for (Candidate* each : {&ib, &roce}) give_a_bill_of_100(*each);
   const Comparison alike = of({ib, roce});
   EXPECT_THAT(alike.verdict, HasSubstr("no significant difference between ib and roce"));
   EXPECT_THAT(alike.verdict, HasSubstr("ib and roce cost the same per token"));
@@ -153,13 +156,7 @@ TEST(CompareCost, PartsWithoutAPriceAreNotComparedAsFree) {
 TEST(CompareCost, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
   Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
   Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});
-  for (Candidate* each : {&ib, &roce}) {
-    each->cost.emplace();
-    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
-                              {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
-    each->cost->years = exactly(4);
-    each->cost->electricity = each->cost->pue = exactly(1);
-  }
+  for (Candidate* each : {&ib, &roce}) give_a_bill_of_100(*each);
   const Comparison comparison = of({ib, roce});
   EXPECT_THAT(comparison.verdict, HasSubstr("roce costs 5.00 % more than ib (in the median"));
   EXPECT_THAT(comparison.remarks,
