@@ -149,6 +149,7 @@ Duration one_message(Testbed& testbed, DeviceId from, DeviceId to, Bytes size, d
   testbed.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
   return end;
 }
+
 struct TwoEnds {
   DeviceId from, to;
 };
@@ -207,8 +208,8 @@ std::string note_of(bool tcp, bool copied, bool as_perftest) {
                        collective::kSocketReceive * 1e-9);
   if (copied || as_perftest) return "";
   return "the latency is the library's: what perftest would print needs two NICs and switches whose own "
-         "times "
-         "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
+         "times the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they "
+         "are";
 }
 
 // nullopt: the run was stopped.
