@@ -15,6 +15,7 @@
 #include "sim/network/packet/spec.hpp"
 #include "sim/scenario/bench/bench_text.hpp"
 #include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/scenario/findings/hardware_findings.hpp"
 #include "topology/build.hpp"
 
@@ -94,7 +95,8 @@ void warn_of_empty_nodes(const scenario::Scenario& scenario, const topology::Cat
 
 // Called after the simulation, which reports a cluster that cannot be built.
 void warn_of_cables(const scenario::Scenario& scenario, const topology::Catalogue& catalogue) {
-  const topology::Topology topology = topology::build(scenario.topology, catalogue, {});
+  const topology::Topology topology =
+      topology::build(scenario.topology, catalogue, scenario::build_options(scenario));
   for (const report::Finding& each : scenario::cable_findings(scenario, topology, catalogue))
     std::cerr << "warning: " << each.message << "\n  hint: " << each.remedy << '\n';
 }
