@@ -30,13 +30,17 @@ struct Searches {
     bool pxn, nvlink_sharp, sharp;
     friend auto operator<=>(const Allowed&, const Allowed&) = default;
   };
-  using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool,
-                            Allowed>;  // nodes, GPUs, inter
+  using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool, Allowed,
+                            std::uint64_t>;  // nodes, GPUs, inter, wiring between the nodes
   using CommunicatorKey = std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t,
                                      std::uint32_t, std::uint32_t, nccl::BufferSizes>;
+  struct Search {
+    std::once_flag once;  // others that need the same wait; those that need another do not
+    std::unique_ptr<nccl::Box> box;
+  };
   struct Found {
     std::mutex mutex;
-    std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
+    std::map<BoxKey, Search> boxes;
     std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
   };
   std::shared_ptr<Found> found = std::make_shared<Found>();
@@ -67,6 +71,7 @@ struct Placer::Impl {
   std::uint64_t box_of(DeviceId gpu) const;
   std::vector<std::size_t> group_by_box(std::span<const DeviceId> gpus,
                                         std::vector<std::uint32_t>& positions) const;
+  std::uint64_t wiring_between(std::span<const std::uint32_t> nodes, std::span<const DeviceId> gpus) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
   void find_nics(const PlacedBox& box, std::vector<DeviceId>& nics) const;
   // kNone if the box spans several nodes.
@@ -178,6 +183,22 @@ std::uint64_t Placer::Impl::box_of(DeviceId gpu) const {
   return topology.device(gpu).node;
 }
 
+// Which accelerators of other nodes a box's accelerators are cabled to; `nodes` ascend. The nodes' own hashes
+// do not say it, so that the nodes of a torus are alike.
+std::uint64_t Placer::Impl::wiring_between(std::span<const std::uint32_t> nodes,
+                                           std::span<const DeviceId> gpus) const {
+  std::uint64_t hash = 1;
+  for (const DeviceId gpu : gpus)
+    for (const LinkId l : topology.links_from(gpu)) {
+      const Device& to = topology.device(topology.link(l).to);
+      if (to.kind != DeviceKind::accelerator || to.node == topology.device(gpu).node) continue;
+      const auto at = std::lower_bound(nodes.begin(), nodes.end(), to.node);
+      const bool inside = at != nodes.end() && *at == to.node;
+      hash = mix(mix(hash, static_cast<std::uint64_t>(inside ? at - nodes.begin() : -1)), to.local);
+    }
+  return hash;
+}
+
 const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const {
   std::vector<std::uint32_t> nodes;
   Searches::BoxKey key;
@@ -193,14 +214,19 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
     }
     std::get<1>(key).push_back(static_cast<std::uint32_t>(nodes.size() << 16) + d.local);
   }
-  const std::lock_guard lock(searches->found->mutex);
-  std::unique_ptr<nccl::Box>& known = searches->found->boxes[std::move(key)];
-  if (!known)
-    known = std::make_unique<nccl::Box>(
+  if (nodes.size() > 1) std::get<4>(key) = wiring_between(nodes, box.gpus);
+  const auto search_for = [&]() -> Searches::Search& {
+    const std::lock_guard lock(searches->found->mutex);
+    return searches->found->boxes[std::move(key)];
+  };
+  Searches::Search& search = search_for();
+  std::call_once(search.once, [&] {
+    search.box = std::make_unique<nccl::Box>(
         nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, here.pxn,
                                     [this](LinkId link) { return searches->see(link) || !of_a_nic(link); }),
                        here.nvlink_sharp, here.sharp));
-  return known.get();
+  });
+  return search.box.get();
 }
 
 // The graphs were made for some box of this shape; its NICs are at the same places in this box.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/base/parallel.hpp"
+#include "sim/collective/collective.hpp"
 #include "sim/scenario/run/simulate.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/study/uncertainty.hpp"
@@ -65,6 +66,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   scenario::SimulateOptions how;
   how.fold = options.fold;
   how.allow_oom = options.allow_oom;
+  how.searches = collective::no_searches_yet();
   // Sample 0 of every candidate first: it is the actual result, and shows which candidates can vary.
   std::vector<AsGiven> given(scenarios.size());
   for (std::size_t c = 0; c < scenarios.size(); ++c)

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
+#include "sim/collective/collective.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/scenario/run/simulate.hpp"
 #include "sim/study/plan_bound.hpp"
@@ -47,7 +49,7 @@ class Search {
         progress_(progress),
         topology_(built(scenario_, catalogue)),
         router_(topology_, scenario_.run.seed, {}, scenario_.network.packet.queue_pairs()),
-        nccl_(router_, scenario::library_choices(scenario_)),
+        nccl_(router_, scenario::library_choices(scenario_), {}, searches_),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
         accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {
     scenario_.workload.host = workloads::host_facts(topology_);
@@ -177,6 +179,7 @@ class Search {
 
   [[nodiscard]] report::Result simulated(const Scenario& changed) const {
     scenario::SimulateOptions how;
+    how.searches = searches_;
     executor::Progress progress;
     progress.stop_all = &progress_.stop;
     return scenario::simulate(changed, catalogue_, how, &progress).result;
@@ -317,6 +320,7 @@ class Search {
   PlanProgress& progress_;
   topology::Topology topology_;
   topology::Router router_;
+  const std::shared_ptr<collective::Searches> searches_ = collective::no_searches_yet();
   collective::NcclModel nccl_;
   std::uint32_t ranks_;
   const topology::Accelerator& accelerator_;

@@ -180,6 +180,7 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
                executor::Progress& progress) {
   scenario::SimulateOptions how;
   how.allow_oom = base.allow_oom;
+  how.searches = base.searches;
   try {
     const Scenario scenario = base.read(assignments);
     row.key = key_of(base, scenario);

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "sim/collective/collective.hpp"
 #include "sim/executor/progress.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/study/sweep_store.hpp"
@@ -21,6 +23,7 @@ struct SweepBase {
   const topology::Catalogue* catalogue = nullptr;
   std::string inputs;  // digest of what lies outside the scenario: inputs_digest()
   bool allow_oom = false;
+  std::shared_ptr<collective::Searches> searches = collective::no_searches_yet();  // all points share them
 };
 
 struct SweepProgress {

@@ -72,8 +72,10 @@ std::string total_of(const Prediction& p) {
 }
 
 void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
-                  executor::Progress& progress, std::vector<Prediction>& results) {
+                  const std::shared_ptr<collective::Searches>& searches, executor::Progress& progress,
+                  std::vector<Prediction>& results) {
   scenario::SimulateOptions options;
+  options.searches = searches;
   options.allow_oom = true;  // the real run fitted; our memory estimate is reported
   const report::Result result = scenario::simulate(scenario, catalogue, options, &progress).result;
   for (Prediction& p : results) {
@@ -90,17 +92,20 @@ void predict_step(const scenario::Scenario& scenario, const topology::Catalogue&
 }
 
 std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalogue,
-                                const config::Library& library, executor::Progress& progress) {
+                                const config::Library& library,
+                                const std::shared_ptr<collective::Searches>& searches,
+                                executor::Progress& progress) {
   std::vector<Prediction> results = asked_for(c);
   try {
     const scenario::Scenario scenario = scenario::parse_scenario(c.base, c.name, c.assignments, library);
     if (!c.collective) {
-      predict_step(scenario, catalogue, progress, results);
+      predict_step(scenario, catalogue, searches, progress, results);
       return results;
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Bytes size = c.points[i].size;
-      const auto rows = scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress);
+      const auto rows =
+          scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress, searches);
       if (rows.empty()) break;  // stopped
       results[i].predicted = seconds(rows.front().time);
     }
@@ -180,10 +185,11 @@ Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& c
   std::vector<std::vector<Prediction>> predicted(cases.size());
   if (progress != nullptr) progress->runs_total = cases.size();
   const auto stopped = [&] { return progress != nullptr && progress->stop; };
+  const std::shared_ptr<collective::Searches> searches = collective::no_searches_yet();
   const auto predict_one = [&](std::size_t i) {
     executor::Progress run;
     if (progress != nullptr) run.stop_all = &progress->stop;
-    std::vector<Prediction> predictions = predict(*cases[i], catalogue, library, run);
+    std::vector<Prediction> predictions = predict(*cases[i], catalogue, library, searches, run);
     if (stopped()) return;
     predicted[i] = std::move(predictions);
     if (progress != nullptr) ++progress->runs_done;

@@ -229,8 +229,8 @@ std::int64_t faults_left_out(const Scenario& scenario) {
 }
 
 std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
-                            CollectiveKind kind, const BenchSizes& sizes,
-                            const executor::Progress* progress) {
+                            CollectiveKind kind, const BenchSizes& sizes, const executor::Progress* progress,
+                            const std::shared_ptr<collective::Searches>& searches) {
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
     open_to_flowlets(scenario, topology);
@@ -240,9 +240,8 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
                                   scenario.network.packet.queue_pairs());
     collective::TimeOptions time;
     time.pair_channels = true;
-    const collective::NcclModel nccl(
-        router, scenario.network.nccl, time,
-        collective::searches_without(collective::no_searches_yet(), faults.dead));
+    const collective::NcclModel nccl(router, scenario.network.nccl, time,
+                                     collective::searches_without(searches, faults.dead));
     const BenchRun run{scenario, router,
                        nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
                        progress, std::move(changed.capacity_changes)};

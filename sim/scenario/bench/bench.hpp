@@ -1,6 +1,7 @@
 // One collective at many sizes on an idle network: what nccl-tests measures.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -33,10 +34,12 @@ struct BenchRow {
 // On the cluster with those faults of links, NICs and switches that hold from the beginning to the end. Sizes
 // are rounded down to what nccl-tests would send (multiples of 16 bytes per rank). Collectives in the
 // scenario's form (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
-// `progress` may be null; when its stop flag rises the rows so far come back.
-[[nodiscard]] std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                          collective::CollectiveKind kind, const BenchSizes& sizes,
-                                          const executor::Progress* progress = nullptr);
+// `progress` may be null; when its stop flag rises the rows so far come back. `searches` may be those of
+// others.
+[[nodiscard]] std::vector<BenchRow> bench(
+    const Scenario& scenario, const topology::Catalogue& catalogue, collective::CollectiveKind kind,
+    const BenchSizes& sizes, const executor::Progress* progress = nullptr,
+    const std::shared_ptr<collective::Searches>& searches = collective::no_searches_yet());
 // How many other faults the scenario has.
 [[nodiscard]] std::int64_t faults_left_out(const Scenario& scenario);
 }  // namespace topsim::scenario

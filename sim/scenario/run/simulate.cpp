@@ -99,7 +99,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
                            const SimulateOptions& options) {
   require_workload(scenario);
   Prepared prepared;
-  prepared.searches = collective::no_searches_yet();
+  prepared.searches = options.searches ? options.searches : collective::no_searches_yet();
   prepared.topology = checked_topology(scenario, catalogue, build_options(scenario));
   const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
   if (scenario.workload.trace && ranks > 0) {

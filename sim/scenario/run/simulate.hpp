@@ -28,6 +28,7 @@ struct SimulateOptions {
   network::Bound contention = network::Bound::middle;  // of that interval
   // A timeline of more ops than this is not kept: one of 16,384 ranks that all differ takes gigabytes.
   std::uint64_t most_slices = UINT64_MAX;
+  std::shared_ptr<collective::Searches> searches = {};  // shared with other runs; null: this run's own
 };
 
 // Everything that a simulation reads: made once, then constant, shared by runs that differ only in time. In a
@@ -36,7 +37,7 @@ struct Prepared {
   topology::Topology topology;  // rank r runs on accelerators()[r]
   program::Program program;
   report::Memory memory;
-  std::shared_ptr<collective::Searches> searches;  // of channels, for this topology and its copies
+  std::shared_ptr<collective::Searches> searches;  // of channels
 };
 
 struct Simulated {
