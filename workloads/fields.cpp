@@ -191,7 +191,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "what the backward pass computes again; a number: that many layers a stage. selective: "
                  "Megatron's "
                  "attention core, which saves nothing where flash attention keeps no scores; in fsdp and ddp "
-                 "torchtitan's every second product, norms and activations",
+                 "torchtitan's every second product, norms and activations; in maxtext and pax the core, "
+                 "norms and activations (MaxText's minimal, Pax' SAVE_DOT_WITH_NO_BATCH_DIM)",
                  default_text("the framework's"))
           .field("recompute_modules", &PlanSpec::recompute_modules,
                  "what selective recompute does again, by Megatron's names",

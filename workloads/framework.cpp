@@ -11,13 +11,27 @@
 namespace topsim::workloads {
 
 std::span<const Framework> frameworks() {
-  static const std::array table{megatron_2025(),      megatron_2024(),       megatron_2024_core06(),
-                                megatron_2023(),      megatron_2023_llama(), megatron_2022(),
-                                megatron_2021(),      megatron_2019(),       ddp(),
-                                ddp_compiled(),       data_parallel(),       fsdp(),
-                                fsdp_2023(),          fsdp_flat(),           fsdp_compiled(),
-                                fsdp_compiled_loss(), deepspeed(),           deepspeed_2022(),
-                                internevo()};
+  static const std::array table{megatron_2025(),
+                                megatron_2024(),
+                                megatron_2024_core06(),
+                                megatron_2023(),
+                                megatron_2023_llama(),
+                                megatron_2022(),
+                                megatron_2021(),
+                                megatron_2019(),
+                                ddp(),
+                                ddp_compiled(),
+                                data_parallel(),
+                                fsdp(),
+                                fsdp_2023(),
+                                fsdp_flat(),
+                                fsdp_compiled(),
+                                fsdp_compiled_loss(),
+                                deepspeed(),
+                                deepspeed_2022(),
+                                internevo(),
+                                maxtext(),
+                                pax()};
   return table;
 }
 

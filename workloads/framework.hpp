@@ -14,15 +14,16 @@
 
 namespace topsim::workloads {
 
-enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed };
+enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed, jax };
 
 // How queries, keys and values get into the attention core's layout (layer/attention_copies.cpp).
 enum class CoreCopies : std::uint8_t {
-  packed,  // one product's result is read, and its gradient written, in place
-  split,   // read in place; gradients of queries, keys and values are joined
-  own,     // Megatron's own modules
-  engine,  // Transformer Engine
-  pytorch  // separate products; keys and values repeated to as many heads as there are queries
+  packed,   // one product's result is read, and its gradient written, in place
+  split,    // read in place; gradients of queries, keys and values are joined
+  own,      // Megatron's own modules
+  engine,   // Transformer Engine
+  pytorch,  // separate products; keys and values repeated to as many heads as there are queries
+  apart     // separate products, each read, and its gradient written, in place
 };
 
 // The loss, for each logit that a rank computes: bytes held at the peak, from the LM head to its gradient,
@@ -43,12 +44,13 @@ struct KernelFacts {
   bool eager_final_norm = false;    // the norm before the LM head is, in training
   bool eager_squared_relu = false;  // squared ReLU in single operators
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers
+  bool softmax_in_loops = false;    // of stored scores: maximum, sum and quotient are kernels of their own
   // Most keys that Megatron's fused softmax takes; heads x sequences must be a multiple of 4. 0: any shape.
   int fused_softmax_keys = 0;
   bool bias_kernels = false;  // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::packed;
-  // A gated network's gate and up are separate products; with CoreCopies::pytorch so are queries, keys and
-  // values of such models.
+  // A gated network's gate and up are separate products; with CoreCopies::pytorch and apart so are queries,
+  // keys and values of such models.
   bool gate_apart = false;
   bool dropout = false;
   bool apex_norms = false;           // apex's first kernels for norms, else as other fused kernels
@@ -69,6 +71,7 @@ struct KernelFacts {
   bool early_experts = false;        // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool sends_probabilities = true;   // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
+  bool looks_up_by_product = false;  // words: one-hot rows times the table, and in the backward pass too
   bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch
   bool splits_messages = false;  // a tensor rank sends its part of a whole activation, gathered on arrival
   bool message_buffers = false;  // a pipeline's: one for each micro-batch of a step, until its end
@@ -87,6 +90,7 @@ struct ExchangeFacts {
   bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
   double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
   double live_parameters = 0;        // gathered parameters held at most; 0: two units
+  bool loops_over_layers = false;  // a compiled loop whose passes exchange matrix by matrix (step/loops.cpp)
   bool buckets_never_exceed = false;  // a bucket closes before what would not fit, else behind what fills it
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
   bool copies_for_update = false;
@@ -104,6 +108,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   RecomputeKind recompute = RecomputeKind::none;
   // Selective recompute chooses among operators (plan.hpp, Again::operators), else Megatron's modules.
   bool selective_operators = false;
+  bool keeps_products = false;       // ... or keeps the results of all products but the attention core's
   bool recomputes_scatters = false;  // reduce-scatters are not among the operators whose results it keeps
   // Full recompute of a dense layer ends with what the backward pass reads, which is before its last product:
   // torch.utils.checkpoint without reentry. Megatron's, DeepSpeed's and InternEvo's own run all of it.
@@ -146,6 +151,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool parameters_fp32 = false;     // weights live in fp32 and are cast for use; else a 16-bit working copy
   double bucket_elements = 40e6;    // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
+  bool widens_reduced = false;       // reduced gradients are kept as wide as the weights
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too
   bool offloads_parameters = false;  // offload moves the shards of the parameters too

@@ -109,6 +109,7 @@ struct Plan : KernelFacts, ExchangeFacts {
     // one.
     bool operators = false;
     bool scatters = false;   // the reduce-scatters too
+    bool between = false;    // all that is between products, whose results are kept, and the core
     bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
@@ -121,6 +122,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   Precision kv_cache = Precision::bf16;
   AmaxReduction amax_reduction = AmaxReduction::none;
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
+  double kept_gradient_bytes = 4;       // of reduced ones
   double parameter_bytes = 2;           // working copy
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
   double bucket_elements = 0;           // gradients of one bucket; 0: all in one

@@ -33,6 +33,7 @@ ComputeSettings settings_of(const ComputeSpec& spec, const Plan& plan) {
   settings.clock = spec.clock / (1 + spec.chip_spread * expected_largest(together));
   settings.fused = plan.fused_kernels;
   settings.eager_softmax = plan.eager_softmax();
+  settings.looped_softmax = plan.softmax_in_loops;
   settings.plain_softmax = plan.plain_softmax;
   // The lowest of the 2 to 6 us that Vidur (arXiv 2405.05465) measured for small kernels on A100 and H100.
   settings.memory_fixed = from_microseconds(2);

@@ -300,12 +300,19 @@ constexpr double kApartForward = 8, kApartBackward = 7;
 // Megatron where its fused kernel does not fit (megatron/model/fused_softmax.py; the scale is the layer's
 // number, --apply-query-key-layer-scaling, which requires fp32): cast, scaled 8, masked in place 8, softmax
 // 8, cast back. Backward the softmax's 12, the gradient copied and masked 16, scaled 8, between casts.
+//
+// XLA's loops without Triton's softmax: the maximum (read), the sum of the exponentials (read), the quotient
+// (read, written); backward the sum of gradient times answer (both read), then both read and the gradient
+// written.
 KernelCost ComputeModel::softmax(double scores, Precision precision, bool forward) const {
   const double element = bytes_of(precision);
   const bool narrow = element < 4;
   double bytes = element * (settings_.fused ? (forward ? 2 : 3) : (forward ? kApartForward : kApartBackward));
   double kernels = settings_.fused ? 1 : (forward ? 4 : 3);
-  if (settings_.plain_softmax) {
+  if (settings_.looped_softmax) {
+    bytes = element * (forward ? 4 : 5);
+    kernels = forward ? 3 : 2;
+  } else if (settings_.plain_softmax) {
     bytes = (narrow ? 2 * (element + 4) : 0) + (forward ? 24 : 36);
     kernels = (narrow ? 2 : 0) + (forward ? 3 : 4);
   } else if (settings_.eager_softmax) {

@@ -24,4 +24,6 @@ namespace topsim::workloads {
 [[nodiscard]] Framework deepspeed();
 [[nodiscard]] Framework deepspeed_2022();
 [[nodiscard]] Framework internevo();
+[[nodiscard]] Framework maxtext();
+[[nodiscard]] Framework pax();
 }  // namespace topsim::workloads

@@ -132,6 +132,7 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
       const int gathered = kernels_.gather(again, Part::attention, input().bytes);
       again.compute(Part::attention, qkv_.forward + before_core(Pass::forward), gathered);
     }
+    if (kernels_.plan.again.between) again.compute(Part::attention, before_core(Pass::forward));
     if (kernels_.plan.again.core) core_forward(again);
     list.append(again.recomputed());
   }

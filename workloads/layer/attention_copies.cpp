@@ -60,6 +60,7 @@ KernelCost Attention::copies(Pass pass) const {
   };
   switch (plan.core_copies) {
     case CoreCopies::packed:
+    case CoreCopies::apart:
       break;
     case CoreCopies::split:
       if (!forward) move(joined, 1);

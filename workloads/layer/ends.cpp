@@ -47,9 +47,16 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   const double parameters = embedding_parameters(model, plan.tp);
   PiecePair result;
   const RowPasses found = row_passes(model, plan, true), left = row_passes(model, plan, false);
-  result.forward.compute(Part::embedding,
-                         compute.memory_bound(found.passes * bytes, MemoryKernel::elementwise, found.kernels),
-                         Piece::kNone, parameters);
+  KernelCost lookup = compute.memory_bound(found.passes * bytes, MemoryKernel::elementwise, found.kernels);
+  KernelCost gradient;
+  if (plan.looks_up_by_product) {
+    const double vocab = static_cast<double>(model.vocab) / plan.tp;
+    lookup += compute.memory_bound(tokens * vocab * element, MemoryKernel::elementwise);  // the one-hot rows
+    lookup += compute.gemm({tokens, static_cast<double>(model.hidden), vocab}, plan.activations);
+    gradient = compute.gemm({vocab, static_cast<double>(model.hidden), tokens}, plan.activations);
+    lookup.flops = gradient.flops = 0;  // a look-up's are none of the model's
+  }
+  result.forward.compute(Part::embedding, lookup, Piece::kNone, parameters);
   const int reduced = kernels.reduce(result.forward, Part::embedding, bytes);
   const double rows = plan.sequence_parallel ? bytes / plan.tp : bytes;
   const double dropout = plan.dropout ? rows * (2 + 1 / element) : 0;
@@ -60,7 +67,7 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   const double scatter = left.passes * bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
   result.backward.compute(Part::embedding,
                           compute.memory_bound(scatter, MemoryKernel::elementwise, left.kernels) +
-                              table_gradient(kernels, parameters),
+                              table_gradient(kernels, parameters) + gradient,
                           gathered, parameters);
   return result;
 }

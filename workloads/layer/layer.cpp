@@ -95,6 +95,11 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
     return result;
   }
   const double norm = parameters.norms / 2;
+  if (recompute == RecomputeKind::selective && plan.again.between && kind == LayerKind::dense) {
+    PieceList activation;
+    activation.compute(Part::mlp, kernels.activation_forward(kernels.tokens, model.ffn / double(plan.tp)));
+    list.append(activation.recomputed());
+  }
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);
   list.compute(Part::norm, kernels.norm_backward() + kernels.residual_backward(), fed, norm);

@@ -19,6 +19,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   for (int i = 0; i < layers && !plan.offload.activations; ++i)
     bytes += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, first + i));
   const double element = bytes_of(plan.activations);
+  if (global == 0 && plan.looks_up_by_product) bytes += plan.tokens() * model.vocab / plan.tp * element;
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
     // Inputs of the final norm and of the LM head, and the logits. With single operators the norm keeps its
@@ -129,9 +130,11 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // The first product of a dense network keeps the normed rows, experts keep them sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);
+  const bool between = recompute == RecomputeKind::selective && plan.again.between;
+  if (between) bytes -= tokens * input * model.heads / t * value_width(model);  // the core's answer
   if (plan.frozen()) bytes += e * adapter_activations(model, kind, plan);
   if (kind == LayerKind::dense) {
-    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
+    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, between ? 0 : kept(on.fc2));
   } else {
     // Scores before and after softmax in fp32; rows that arrive at the experts, and those of the shared
     // experts.

@@ -106,6 +106,7 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   double pair = 0;
   for (std::size_t i = 0; i < units.size(); ++i)
     pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
+  if (plan.loops_over_layers) return *std::max_element(units.begin(), units.end());
   const bool stay = !plan.shards.reshard_after_forward;
   // ZeRO-3 gathers while there is room; the first FSDP's parameters are views of the gather's buffer.
   if (plan.live_parameters > 0 || !plan.copies_gathered)
@@ -199,7 +200,7 @@ double resident_weights(const Plan& plan, const StageParameters& held, double pa
 double kept_gradients(const Plan& plan, const Trained& trained) {
   const bool away = plan.offload.to != Offload::none;
   const auto kept = [&](double count, double shards) {
-    if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.gradient_bytes / shards;
+    if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.kept_gradient_bytes / shards;
     return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
   };
   return kept(trained.dense, plan.shards.gradients) + kept(trained.routed, plan.experts.gradient_shards);

@@ -88,7 +88,8 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                  "leave it out");
   plan.offload.to = workload.plan.offload;
   if (plan.offload.to == Offload::none) return;
-  if (defaults.family == FrameworkFamily::ddp || defaults.family == FrameworkFamily::dataparallel)
+  if (defaults.family == FrameworkFamily::ddp || defaults.family == FrameworkFamily::dataparallel ||
+      defaults.family == FrameworkFamily::jax)
     mistakes.add("plan.offload",
                  fmt::format("framework {} keeps its optimiser on the accelerator", defaults.name),
                  "use framework deepspeed, fsdp or megatron");

@@ -106,7 +106,7 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
                  "choose a model that has it, or task finetune");
   if (spec.share_expert_adapters && model.experts.count == 0)
     mistakes.add("lora.share_expert_adapters", "the model has no experts", "leave it out");
-  if (plan.single_process || plan.replays())
+  if (plan.single_process || plan.replays() || defaults.family == FrameworkFamily::jax)
     mistakes.add("task", "adapters need a framework that trains stage by stage",
                  "use framework megatron, ddp, fsdp or deepspeed");
   plan.frozen_weights = workload.precision.frozen_weights.value_or(Precision::bf16);

@@ -44,7 +44,8 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.reads_either_layout = plan.reads_either_layout && one_scale;
   plan.scatters_narrow = plan.scatters_narrow && trains && one_scale;
   plan.gate_apart = plan.gate_apart && workload.model.gated_ffn && !plan.inference();
-  plan.qkv_apart = plan.gate_apart && plan.core_copies == CoreCopies::pytorch;
+  plan.qkv_apart =
+      plan.gate_apart && (plan.core_copies == CoreCopies::pytorch || plan.core_copies == CoreCopies::apart);
   if (workload.compute.fused_experts && workload.model.experts.count == 0)
     mistakes.add("compute.fused_experts", "the model has no experts", "leave it out");
   plan.experts.fused = workload.compute.fused_experts;

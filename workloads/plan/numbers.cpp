@@ -28,6 +28,7 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
       defaults.gradients_fp32 && (defaults.fp16_gradients_fp32 || plan.activations != Precision::fp16);
   plan.gradient_bytes = full || (wide_gradients && !narrow) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
+  plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
   plan.gathered_parameter_bytes = full ? 4 : 2;
   if (precision.parameters_all_gather)
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);

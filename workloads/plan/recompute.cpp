@@ -14,8 +14,10 @@ RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults) {
 }
 
 // By default selective recompute repeats the attention core (Korthikanti et al. 2022); with latent attention
-// what DeepSeek-V3's report lists (3.2.3); for dense layers in PyTorch frameworks what torchtitan does. The
-// names are those of Megatron's --recompute-modules.
+// what DeepSeek-V3's report lists (3.2.3); for dense layers in PyTorch frameworks what torchtitan does; in
+// JAX what lies between products and has no weights
+// (jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims). The names are those of Megatron's
+// --recompute-modules.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   const std::vector<std::string>& modules = spec.recompute_modules;
@@ -30,11 +32,14 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&
                          !workload.model.parallel_residual;
+  const bool kept = defaults.keeps_products && !latent;
   plan.again = {.core = !latent && !operators,
                 .latent = latent,
-                .activation = latent,
+                .activation = latent || (kept && workload.model.experts.count > 0),
+                .norms = kept,
                 .operators = operators,
                 .scatters = operators && defaults.recomputes_scatters,
+                .between = kept,
                 .to_the_end = !defaults.checkpoints_stop};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)

@@ -13,7 +13,7 @@ namespace {
 // experts are a unit of their own, shared by those ranks of the layer's shard group that hold the same
 // experts.
 void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  if (!plan.shards_experts()) return;
+  if (!plan.shards_experts() || defaults.family == FrameworkFamily::jax) return;
   if (defaults.family != FrameworkFamily::fsdp) {
     mistakes.add(
         "plan.ep",
@@ -53,12 +53,29 @@ int zero_meant(const PlanSpec& spec, const Framework& defaults) {
 namespace {
 void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
-    std::string help =
-        zero > defaults.most_zero
-            ? "frameworks megatron (1), fsdp (2, 3) and deepspeed (0 to 3) do; leave zero out for the default"
-            : "whole copies: framework ddp; leave zero out for the default";
+    std::string help = zero > defaults.most_zero
+                           ? "frameworks megatron (1), fsdp (2, 3), maxtext (3) and deepspeed (0 to 3) do; "
+                             "leave zero out for "
+                             "the default"
+                           : "whole copies: framework ddp; leave zero out for the default";
     mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
   }
+  if (defaults.family == FrameworkFamily::jax && (zero == 1 || zero == 2))
+    mistakes.add(
+        "plan.zero",
+        fmt::format("{} divides weights, gradients and optimiser alike (the mesh axis fsdp) or nothing "
+                    "(the axis data)",
+                    defaults.name),
+        "set zero to 3 or 0; leave it out for 3");
+  if (defaults.family == FrameworkFamily::jax && plan.pp > 1)
+    mistakes.add("plan.pp",
+                 fmt::format("{}'s pipelines, which are one program over all stages, are not described",
+                             defaults.name),
+                 "set pp to 1: JAX divides models over the axes fsdp (dp) and tensor (tp)");
+  if (defaults.family == FrameworkFamily::jax && plan.experts.on_own_ranks)
+    mistakes.add("plan.ep",
+                 fmt::format("{}'s experts on ranks of their own are not described", defaults.name),
+                 "set ep to 1, or use framework megatron or fsdp");
   if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
     mistakes.add("plan.zero",
                  fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
@@ -113,7 +130,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.zero = copies > 1 || experts_share ? zero : 0;
   plan.buckets_never_exceed = plan.buckets_never_exceed && plan.zero > 0;
   plan.shards.by_unit = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
-  if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
+  if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp && defaults.family != FrameworkFamily::jax)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
   plan.shards.ranks = shard_group(workload, defaults, plan, mistakes);
@@ -127,9 +144,10 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   if (zero != 3) plan.update_elements = 0;
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
+  plan.loops_over_layers = plan.loops_over_layers && plan.shards.by_unit;
   // DeepSpeed's overlap_comm is on only for stage 3; FSDP and stage 3 always prefetch.
-  plan.overlap_grad_reduce =
-      spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.shards.by_unit);
+  plan.overlap_grad_reduce = spec.overlap_grad_reduce.value_or(
+      defaults.overlap_grad_reduce || (plan.shards.by_unit && !plan.loops_over_layers));
   plan.overlap_param_gather = plan.zero > 0 && spec.overlap_param_gather.value_or(
                                                    defaults.overlap_param_gather || plan.shards.by_unit);
   // Zero-bubble schedules and DualPipe have schedules of their own.

@@ -312,6 +312,8 @@ double ChunkParameters::total(Weights weights) const {
 std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> chunks, const Plan& plan,
                                                  const ComputeModel& compute, const Slots& slots,
                                                  StageEmitter& emitter) {
+  if (plan.loops_over_layers && slots.data != Slots::kNoSlot)
+    return make_loop(std::move(chunks), plan, slots, emitter);
   if (plan.shards.by_unit && slots.data != Slots::kNoSlot)
     return make_units(std::move(chunks), plan, compute, slots, emitter);
   return std::make_unique<Buckets>(chunks, plan, compute, slots, emitter);

@@ -7,6 +7,8 @@
 //   Units    parameters in shards; each unit (a layer, the embedding, the head) is gathered before it is used
 //            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3). Experts on ranks of their own
 //            are units inside their layers.
+//   Loop     parameters in shards, layers as passes of one compiled loop (JAX): what a pass gathers and
+//            reduces begins and ends within it, matrix by matrix.
 #pragma once
 
 #include <memory>
@@ -59,6 +61,8 @@ class DataParallel {
 [[nodiscard]] std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> chunks,
                                                                const Plan& plan, const ComputeModel& compute,
                                                                const Slots& slots, StageEmitter& emitter);
+[[nodiscard]] std::unique_ptr<DataParallel> make_loop(std::vector<ChunkParameters> chunks, const Plan& plan,
+                                                      const Slots& slots, StageEmitter& emitter);
 [[nodiscard]] std::unique_ptr<DataParallel> make_units(std::vector<ChunkParameters> chunks, const Plan& plan,
                                                        const ComputeModel& compute, const Slots& slots,
                                                        StageEmitter& emitter);

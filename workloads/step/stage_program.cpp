@@ -100,10 +100,17 @@ class StageProgram {
       result.routed_unit_gradients.push_back(routed);
       result.units.push_back(trained + frozen);
       result.unit_gradients.push_back(trained);
-      result.unit_gathers.push_back(gathers_of(trained + frozen, matrices, plan_.prefetch_elements));
+      // A compiled loop gathers its matrices one by one; norms and biases are whole on every rank.
+      result.unit_gathers.push_back(plan_.loops_over_layers
+                                        ? matrices
+                                        : gathers_of(trained + frozen, matrices, plan_.prefetch_elements));
       result.wrapped.push_back(std::move(wrapped));
     };
-    if (chunk.last) walk(pieces_.head);
+    const auto alone = [&](double matrix) {
+      return plan_.loops_over_layers && matrix > 0 ? std::vector<double>{matrix} : std::vector<double>{};
+    };
+    if (chunk.last)
+      walk(pieces_.head, alone(shares_table(model_, plan_) ? 0 : head_parameters(model_) / plan_.tp));
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
       walk(pieces_.prediction_at(i));
     for (int i = chunk.layers - 1; i >= 0; --i) {
@@ -111,7 +118,7 @@ class StageProgram {
       walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_),
            plan_.wrap_least > 0 ? wrapped_by_size(model_, kind, plan_) : std::vector<double>{});
     }
-    if (chunk.first) walk(pieces_.embedding);
+    if (chunk.first) walk(pieces_.embedding, alone(embedding_parameters(model_, plan_.tp)));
     for (std::vector<double>* counts :
          {&result.units, &result.unit_gradients, &result.routed_units, &result.routed_unit_gradients})
       std::reverse(counts->begin(), counts->end());

@@ -1,0 +1,206 @@
+// JAX: what a loop over layers that XLA compiles gathers and reduces, and when; what its remat policies keep;
+// look-ups by products.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads::loops_test {
+using namespace testing;
+using program::CollectiveKind;
+using program::OpKind;
+using program::Phase;
+
+constexpr double kH = 1024, kHead = 51200 * kH, kTable = (51200 + 2048) * kH;
+
+std::vector<double> sizes(const program::Program& program, Phase phase) {
+  std::vector<double> bytes;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::collective && op.phase == phase && op.bytes > Bytes(4))
+      bytes.push_back(static_cast<double>(op.bytes.value()));
+  return bytes;
+}
+double sum(const std::vector<double>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+// qkv, projection, fc1 and fc2, the first and the third with the biases of their columns.
+const std::vector<double> kLayer{3 * kH * kH + 3 * kH, kH* kH, 4 * kH* kH + 4 * kH, 4 * kH* kH};
+
+// Forward: table, four layers, head; backward the layers again, but neither the head, which stays, nor the
+// table, whose gradient needs none. In 16 bits; norms and other biases are whole everywhere. Every
+// micro-batch does so.
+TEST(Loop, GathersMatrixByMatrix) {
+  for (const int accumulation : {1, 3}) {
+    const auto program = training_step(small("maxtext", accumulation), a100(), 8);
+    program::validate(program);
+    const std::vector<double> gathers = sizes(program, Phase::parameter_sync);
+    EXPECT_EQ(gathers.size(), accumulation * (1 + 4 * 4 + 1 + 4 * 4u));
+    EXPECT_DOUBLE_EQ(sum(gathers), accumulation * 2 * (kTable + kHead + 2 * 4 * (12 * kH * kH + 7 * kH)));
+    EXPECT_EQ(gathers.front(), 2 * kTable);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(gathers[1 + i], 2 * kLayer[i]);
+      EXPECT_EQ(gathers[18 + i], 2 * kLayer[i]);  // full remat reads them in forward order
+    }
+  }
+}
+
+// The order of the products where nothing is computed again: fc2, fc1, projection, qkv.
+TEST(Loop, GathersBackwardInTheOrderOfTheProducts) {
+  WorkloadSpec workload = small("maxtext");
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::none, {}};
+  const std::vector<double> gathers = sizes(training_step(workload, a100(), 8), Phase::parameter_sync);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(gathers[18 + i], 2 * kLayer[3 - i]);
+}
+
+// Head and final norm, then for each layer fc2, fc1, projection with a norm, qkv, and the other norm at the
+// end of the pass; the table: 2 + 4 x 5 + 1 reduce-scatters of all gradients, in 16 bits.
+TEST(Loop, ReducesEachMatrixInItsPass) {
+  const auto program = training_step(small("maxtext"), a100(), 8);
+  const std::vector<double> sums = sizes(program, Phase::gradient_sync);
+  EXPECT_EQ(sums.size(), 2 + 4 * 5 + 1u);
+  const LayerParameters layer = layer_parameters(complete(small("maxtext").model));
+  EXPECT_DOUBLE_EQ(sum(sums), 2 * (kTable + kHead + 2 * kH + 4 * layer.total()));
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::collective && op.phase == Phase::gradient_sync && op.bytes > Bytes(4)) {
+      EXPECT_EQ(op.collective, CollectiveKind::reduce_scatter);
+    }
+}
+
+Duration step(const WorkloadSpec& workload, Phase slow, Duration each) {
+  Replay replay = free_network();
+  replay.collective = [=](const program::Op& op, const program::Communicator&) {
+    return op.phase == slow && op.bytes > Bytes(4) ? each : Duration{};
+  };
+  return replay.run(training_step(workload, a100(), 8)).step;
+}
+double added(const WorkloadSpec& workload, Phase slow, double microseconds) {
+  return 1e6 * seconds(step(workload, slow, from_microseconds(microseconds)) - step(workload, slow, {}));
+}
+
+// Gathers of 10 us, shorter than every product. Exposed are the table's, the first of each of 4 + 4 passes
+// and the head's; forward a norm of some 5 us runs beside the first: 10 + 4 x 5 + 4 x 10 + 5 = 75 us. FSDP
+// gathers a layer while the one before is computed: left are its root's and the first layer's behind it.
+TEST(Loop, TheFirstGatherOfEveryPassIsExposed) {
+  const double loop = added(small("maxtext"), Phase::parameter_sync, 10);
+  EXPECT_GT(loop, 60);
+  EXPECT_LT(loop, 95);
+  WorkloadSpec units = small("fsdp@2024-compile");
+  units.compute.launch_overhead = Duration{};  // or the host hides all
+  EXPECT_NEAR(added(units, Phase::parameter_sync, 10), 20, 3);
+}
+
+// A TPU computes nothing beside its reduce-scatters: 23 of 10 us. Pax's overlap within the pass: of each
+// layer the last matrix' and the last norm's are left, of the head its matrix' and norm's, the table's.
+TEST(Loop, ReductionsOverlapWithinTheirPass) {
+  EXPECT_NEAR(added(small("maxtext"), Phase::gradient_sync, 10), 230, 1);
+  WorkloadSpec workload = small("pax");
+  workload.compute.launch_overhead = Duration{};
+  const double overlapped = added(workload, Phase::gradient_sync, 10);
+  EXPECT_GT(overlapped, 4 * 10 + 10);
+  EXPECT_LT(overlapped, 4 * 20 + 20 + 10);
+}
+
+// The axis data holds whole copies: no gathers. Pax combines all-reduces up to 51,200 bytes, so that a
+// matrix has its own: head, four layers of four, the table; norms go with what follows.
+TEST(Loop, WholeCopiesAreReducedMatrixByMatrix) {
+  WorkloadSpec workload = small("pax");
+  workload.plan.zero = 0;
+  const auto program = training_step(workload, a100(), 8);
+  EXPECT_TRUE(sizes(program, Phase::parameter_sync).empty());
+  const std::vector<double> sums = sizes(program, Phase::gradient_sync);
+  EXPECT_EQ(sums.size(), 1 + 4 * 4 + 1u);
+  EXPECT_EQ(sums.front(), 2 * kHead);
+}
+
+// Shards over 4 of 8 chips: each sum of shards, a quarter, is then summed over the two.
+TEST(Loop, AxisDataSumsShards) {
+  WorkloadSpec workload = small("maxtext");
+  workload.plan.hsdp_shard = 4;
+  const auto program = training_step(workload, a100(), 8);
+  program::validate(program);
+  double scattered = 0, summed = 0;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != OpKind::collective || op.phase != Phase::gradient_sync || op.bytes <= Bytes(4)) continue;
+    (op.collective == CollectiveKind::all_reduce ? summed : scattered) +=
+        static_cast<double>(op.bytes.value());
+  }
+  EXPECT_NEAR(summed, scattered / 4, 100);
+}
+
+// MaxText's "minimal" (checkpoint_dots_with_no_batch_dims) keeps a layer's input and the results of products
+// with weights: of Llama-3 8B 4096 + (4096 + 2 x 1024) + 4096 + 2 x 14336 = 43,008 numbers of 2 bytes a
+// token. "full" keeps 4,096.
+TEST(Remat, MinimalKeepsProducts) {
+  WorkloadSpec workload;
+  workload.model = llama3_70b();
+  workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
+  workload.model.ffn = 14336;
+  workload.model = complete(workload.model);
+  workload.framework = "maxtext";
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+  const Plan plan = resolve(workload, 8);
+  const auto kept = [&](RecomputeKind kind) { return layer_activation_bytes(workload.model, plan, kind); };
+  EXPECT_DOUBLE_EQ(kept(RecomputeKind::selective), 2 * 8192 * 43008.0);
+  EXPECT_DOUBLE_EQ(kept(RecomputeKind::full), 2 * 8192 * 4096.0);
+  // No product with weights runs again: products of half the speed add nothing to what is added.
+  const topology::Accelerator accelerator = h100();
+  const auto again = [&](double efficiency) {
+    ComputeSettings settings;
+    settings.gemm_efficiency = efficiency;
+    const ComputeModel compute(accelerator, settings);
+    const auto time = [&](RecomputeKind kind) {
+      double seconds = 0;
+      for (const Piece& piece :
+           transformer_layer(workload.model, LayerKind::dense, plan, compute, kind).backward.pieces())
+        seconds += piece.cost.seconds;
+      return seconds;
+    };
+    return time(RecomputeKind::selective) - time(RecomputeKind::none);
+  };
+  EXPECT_GT(again(0.8), 0);
+  EXPECT_NEAR(again(0.4), again(0.8), 1e-9);
+}
+
+// One-hot rows are written, tokens x words, and multiplied by the table; backward the table's gradient is a
+// product too.
+TEST(LookUp, IsAProductInPax) {
+  const topology::Accelerator accelerator = a100();
+  const ComputeModel compute(accelerator, {});
+  const auto times = [&](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model = complete(workload.model);
+    const PiecePair pair = embedding(workload.model, resolve(workload, 8), compute);
+    return std::pair(pair.forward.pieces().front().cost.seconds, pair.backward.pieces().back().cost.seconds);
+  };
+  const double tokens = 2048, words = 51200;
+  const auto [forward, backward] = times("pax");
+  const auto [gathered, scattered] = times("maxtext");
+  EXPECT_NEAR(forward - gathered,
+              compute.gemm({tokens, kH, words}, Precision::bf16).seconds +
+                  compute.memory_bound(2 * tokens * words, MemoryKernel::elementwise).seconds,
+              1e-9);
+  EXPECT_NEAR(backward - scattered, compute.gemm({words, kH, tokens}, Precision::bf16).seconds, 1e-9);
+}
+
+TEST(Jax, RefusesWhatItsProgramsDoNotHave) {
+  WorkloadSpec workload = small("maxtext");
+  workload.model = complete(workload.model);
+  for (const int zero : {1, 2}) {
+    workload.plan.zero = zero;
+    EXPECT_THROW((void)resolve(workload, 8), ConfigError) << zero;
+  }
+  workload.plan.zero = 3;
+  EXPECT_NO_THROW((void)resolve(workload, 8));
+  workload.plan.pp = 2;
+  EXPECT_THROW((void)resolve(workload, 8), ConfigError);
+}
+}  // namespace topsim::workloads::loops_test

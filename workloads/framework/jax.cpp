@@ -1,0 +1,106 @@
+// JAX: programs that XLA compiles whole.
+#include "workloads/framework/rows.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace topsim::literals;
+
+// XLA's runtime launches kernels one by one from C++ (xla_gpu_graph_level=0 in the script below). Forward:
+// four products and the core's two, a norm's statistics and its scaling twice, softmax 3, biases with
+// residual, activation or transposition 5. Backward: both products of each forward one 12, softmax 2, norms
+// 3 each, sums of biases 4, activation, residuals and transpositions 6 (estimated; a step waits for none of
+// them).
+constexpr HostProfile kLaunches{
+    .forward = {.launches = 18},
+    .backward = {.launches = 30},
+    .checkpoint = {},
+    .parameter_tensors = 12,
+};
+}  // namespace
+
+// Pax of mid-2023 (google/paxml and google/praxis) on GPUs as NVIDIA's JAX-Toolbox runs it:
+// paxml/contrib/gpu/scripts_gpu/configs.py (GPT5B, GPT175B: the mesh axis fsdp; GPT126M: data) and
+// run_pile_multinode.sh at 04516ac8.
+Framework pax() {
+  Framework row;
+  row.name = "pax";
+  row.release = "2023";
+  row.summary =
+      "Pax on GPUs: a loop over layers compiled by XLA, shards gathered within each pass, bf16 gradients";
+  row.family = FrameworkFamily::jax;
+  row.zero = row.most_zero = 3;
+  // configs.py: USE_REPEATED_LAYER (praxis/layers/repeats.py: nn.scan). The script's flags pipeline no
+  // collective over passes (none of xla_gpu_enable_pipelined_*, xla_gpu_enable_while_loop_double_buffering);
+  // within a pass gathers, reduce-scatters and all-reduces are asynchronous (xla_gpu_enable_async_*,
+  // xla_gpu_enable_latency_hiding_scheduler).
+  row.loops_over_layers = true;
+  // Without shards GPT126M is unrolled: all-reduces hide behind the whole backward pass, combined up to
+  // --xla_gpu_all_reduce_combine_threshold_bytes=51200, so that every matrix has its own.
+  row.bucket = Bytes(51'200);
+  row.bucket_elements_per_rank = 0;
+  // praxis/base_layer.py: variables are fp32 and cast to fprop_dtype (bf16) where a layer reads them, on each
+  // shard before the gather; the cast's transpose widens the gradient of a product after it is summed over
+  // the ranks. NVIDIA/JAX-Toolbox pull request 674 on the sizes of both: "BF16 weights and gradients".
+  row.parameters_fp32 = true;
+  row.gradients_fp32 = false;
+  row.widens_reduced = true;
+  row.copies_gathered = false;  // XLA's collectives write their results in place
+  row.fused_accumulation = false;
+  row.tp_overlap = TensorOverlap::none;  // xla_gpu_threshold_for_windowed_einsum_mib: off
+  // paxml/tasks/lm/model_params.py, TransformerLmSpmdAdafactor: CHECKPOINT_POLICY = SAVE_NOTHING, which
+  // reaches repeated layers only; XLA removes what no gradient reads. SAVE_DOT_WITH_NO_BATCH_DIM (GPT5B) is
+  // selective recompute here (praxis/layers/checkpoint_policy.py).
+  row.recompute = RecomputeKind::full;
+  row.checkpoints_stop = true;
+  row.keeps_products = true;
+  // praxis/layers/attentions.py, DotProductAttention: batched products and softmax; the script sets
+  // xla_gpu_enable_triton_softmax_fusion=false. With ENABLE_TE=1 Transformer Engine's attention: kernel
+  // flash.
+  row.attention = AttentionKernel::unfused;
+  row.softmax_in_loops = true;
+  row.core_copies = CoreCopies::packed;  // COMBINE_QKV
+  row.gate_apart = true;                 // praxis/layers/transformers.py: ffn_layer1 and ffn_layer1_gate
+  row.bias_kernels = true;
+  // paxml/tasks/lm/params/c4.py, TransformerLmSpmdAdam: EMBEDDING_LOOKUP_STYLE = 'matmul'
+  // (praxis/layers/embedding_softmax.py: one_hot, then project_last_dim).
+  row.looks_up_by_product = true;
+  // embedding_softmax.py, FullSoftmax: fp32 in registers; maximum, sum of exponentials, loss and argmax each
+  // read the 16-bit logits, the gradient is read and written beside them.
+  row.fused_cross_entropy = true;
+  row.fused_loss = {.held = 4, .forward_own = 4, .backward_own = 2};
+  row.host = kLaunches;
+  return row;
+}
+
+// MaxText of mid-2024 (google/maxtext, MaxText/configs/base.yml at 01c78bbf) on TPUs, whose defaults are
+// fp32 weights, bf16 activations, scan_layers, one axis fsdp over the slice (ici_fsdp_parallelism -1; the
+// axis data is zero 0, a part of the chips hsdp_shard), AdamW in fp32.
+Framework maxtext() {
+  Framework row = pax();
+  row.name = "maxtext";
+  row.release = "2024";
+  row.summary =
+      "MaxText on TPUs: a loop over layers compiled by XLA, shards gathered within each pass, full remat";
+  // A whole step is one program of the accelerator.
+  row.cuda_graph = true;
+  row.graph_launch = Duration{};
+  // Gathers are asynchronous (xla_enable_async_all_gather, by default where a TPU can, openxla/xla
+  // docs/flags_guidance.md at 28192b98). That list has no such flag for reduce-scatters, and that for
+  // all-reduces is off; a v4's program has plain ones.
+  row.overlap_grad_reduce = false;
+  row.bucket = Bytes(0);
+  // MaxText/layers/attentions.py at 5bdb877e, tpu_flash_attention: the Pallas kernel splash attention, in
+  // blocks of 512; queries, keys and values are products of their own (fused_qkv, fused_mlp: False).
+  row.attention = AttentionKernel::flash;
+  row.softmax_in_loops = row.bias_kernels = false;
+  row.core_copies = CoreCopies::apart;
+  row.looks_up_by_product = false;  // use_iota_embed: False
+  // remat_policy: full. layers/models.py, get_remat_policy: "minimal" is checkpoint_dots_with_no_batch_dims,
+  // selective recompute here; attention is no product that it sees.
+  // logits_dot_in_fp32: the logits are fp32, in one bf16 pass of the units (JAX's default precision on TPUs).
+  // max_utils.py, cross_entropy_with_logits: maximum, sum and loss each read them, the gradient is read and
+  // written beside them.
+  row.fused_loss = {.held = 8, .forward_copies = 12, .backward_copies = 8};
+  return row;
+}
+}  // namespace topsim::workloads
