@@ -188,7 +188,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "what layers keep for the backward pass waits in host memory; with recompute full their "
                  "inputs alone (MaxText's decoder_layer_input: offload, Megatron's cpu_offloading)")
           .field("recompute", &PlanSpec::recompute,
-                 "what the backward pass computes again; a number: that many layers a stage. selective: "
+                 "what the backward pass computes again; a number: that many layers of each stage, with "
+                 "virtual_stages of each of those. selective: "
                  "Megatron's "
                  "attention core, which saves nothing where flash attention keeps no scores; in fsdp and ddp "
                  "torchtitan's every second product, norms and activations; in maxtext and pax the core, "

@@ -169,7 +169,6 @@ struct Framework : KernelFacts, ExchangeFacts {
 // "megatron" or "megatron@2022"; a year without its own row uses the one before it, years before the first
 // the oldest. Throws ConfigError with the known names.
 [[nodiscard]] const Framework& framework(std::string_view name);
-// All accepted names: each name itself, its releases, and every year from its oldest to the newest of
-// all.
+// All accepted names: each name itself, its releases, and every year from its oldest to 2026.
 [[nodiscard]] std::vector<std::string> framework_names();
 }  // namespace topsim::workloads

@@ -118,9 +118,8 @@ void list_frameworks() {
     const workloads::Framework& set = workloads::framework(name);
     const std::string of = fmt::format("{}@{}", set.name, set.release);
     if (name == of || name == set.name) continue;
-    const std::string text = fmt::format(
-        "A year without a set of its own has the one before it: {} is {}, after the last set the last.", name,
-        of);
+    const std::string text =
+        fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of);
     std::cout << '\n';
     for (const std::string& line : report::wrap(text, columns_for_people(), 0)) std::cout << line << '\n';
     return;

@@ -170,7 +170,9 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
                            "and fill no link; fabrics differ here by their latency",
                            fold::kLatencyAlone.value())
              : std::string(kFabricUnused),
-       "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
+       "topology.fabric",
+       context.topology.nodes() > 1 ? "a plan whose groups cross nodes, or the domains that NVLink joins"
+                                    : "use more than one node, or a plan whose groups cross nodes"});
 }
 
 namespace {

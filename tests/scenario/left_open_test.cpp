@@ -28,6 +28,7 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
         // With FSDP a pipeline's parameters stay whole; a single replica shares nothing, whatever the stage.
         R"({"framework": "fsdp", "plan": {"pp": 2}})", R"({"framework": "fsdp", "plan": {"tp": 8, "pp": 2}})",
         R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",
+        R"({"task": "lora", "packing": true, "plan": {"tp": 8}})",
         R"({"task": "decode", "plan": {"tp": 8}})"}) {
     json all = json::parse(workload);
     all["model"] = "llama3-8b";
@@ -86,6 +87,16 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
   };
   EXPECT_NE(experts("").find("alltoall"), std::string::npos);
   EXPECT_EQ(experts(R"(, "token_dispatcher": "alltoall")"), "");
+  // Adapters and packing cost time too: 16 of NeMo's four matrices, and attention over whole sequences.
+  const auto tuned = [&](const std::string& more) {
+    return said(world.run(R"({"workload": {"model": "llama3-8b", "task": "lora", "packing": )" + more +
+                          R"(, "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two + "}"));
+  };
+  EXPECT_EQ(
+      tuned("true"),
+      "not stated, so assumed: adapters of rank 16 on qkv, proj, fc1, fc2 (workload.lora); packed sequences "
+      "attend as one document, the most that they can cost (workload.packing: how many)");
+  EXPECT_EQ(tuned(R"(4, "lora": {"rank": 8})"), "");
   const std::string racks =
       R"({"node": "gb200-nvl72", "nodes": 32, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
   EXPECT_EQ(run(R"({"micro_batch": 1})", racks),

@@ -63,7 +63,7 @@ class ExitCodes(unittest.TestCase):
 
     def test_years_that_are_not_listed_are_explained_with_one_that_works(self):
         text = " ".join(program.topsim("list", "frameworks").stdout.split())
-        said = re.search(r"has the one before it: (\S+) is (\S+), after the last set the last", text)
+        said = re.search(r"has the one that was in use: (\S+) is (\S+?)\.", text)
         self.assertIn(said[2], text[:said.start()])
         self.assertNotIn(said[1], text[:said.start()])
         steps = [json.loads(program.topsim("run", "configs/1xH100.json", "--set", f"workload.framework={name}", "--format", "json").stdout)["step"]

@@ -68,6 +68,7 @@ TEST(WorkloadFields, AYearWithoutASetOfItsOwnHasTheOneBeforeIt) {
   // Megatron has sets of 2019, 2021, 2022, ..., that of 2021 since v2.0 of 2020; FSDP's first is of 2023.
   EXPECT_EQ(framework("megatron@2019").release, "2019");
   EXPECT_EQ(framework("megatron@2020").release, "2021");
+  EXPECT_EQ(framework("megatron@2026").release, "2025");
   EXPECT_EQ(framework("megatron@2021").release, "2021");
   EXPECT_EQ(framework("megatron@2030").release, framework("megatron").release);
   EXPECT_EQ(framework("fsdp@2020").release, "2023");

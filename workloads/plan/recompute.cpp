@@ -26,8 +26,8 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   if (const auto most = std::max_element(stages.begin(), stages.end());
       plan.recompute.layers && most != stages.end() && *plan.recompute.layers > *most)
     mistakes.add("plan.recompute",
-                 fmt::format("{} layers are to be computed again in every stage, and none has more than {}",
-                             *plan.recompute.layers, *most),
+                 fmt::format("{} layers are to be computed again in every {}stage, and none has more than {}",
+                             *plan.recompute.layers, plan.virtual_stages > 1 ? "virtual " : "", *most),
                  "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&

@@ -77,6 +77,14 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
+  if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
+    const workloads::LoraSpec usual;
+    facts.assumed.push_back(
+        fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")));
+  }
+  if (scenario.workload.packing.on && !scenario.workload.packing.documents)
+    facts.assumed.push_back(
+        "packed sequences attend as one document, the most that they can cost (workload.packing: how many)");
   using executor::Reason;
   constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
   const bool on_nvidia = facts.library == "NCCL";

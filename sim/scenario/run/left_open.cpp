@@ -27,6 +27,8 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
   fill(workload.compute.fused_cross_entropy, plan.fused_cross_entropy);
   fill(workload.precision.gradients, plan.gradient_bytes > 2 ? Precision::fp32 : Precision::bf16);
   fill(workload.precision.optimizer, plan.optimizer_bytes > 2 ? Precision::fp32 : Precision::bf16);
+  if (workload.task == workloads::Task::lora) fill(workload.lora, workloads::LoraSpec{});
+  if (workload.packing.on) fill(workload.packing.documents, plan.documents);
   if (plan.replicas() == 1) return;
   fill(spec.overlap_grad_reduce, plan.overlap_grad_reduce);
   fill(spec.overlap_param_gather, plan.overlap_param_gather);
