@@ -62,6 +62,21 @@ PieceList operators_again(const LayerKernels& kernels, const Attention& attentio
   }
   return list.recomputed();
 }
+
+// What its backward pass reads of a dense network that is computed again, or of its activation alone.
+void network_again(PieceList& list, const LayerKernels& kernels, const FeedForward& feed_forward) {
+  const Plan::Again& again = kernels.plan.again;
+  PieceList network;
+  if (again.mlp && again.to_the_end) {
+    feed_forward.forward(network);
+  } else if (again.mlp) {
+    feed_forward.again(network);
+  } else if (again.between) {
+    const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
+    network.compute(Part::mlp, kernels.activation_forward(kernels.tokens, ffn));
+  }
+  list.append(network.recomputed());
+}
 }  // namespace
 
 PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
@@ -90,16 +105,13 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   }
   if (recompute == RecomputeKind::selective && plan.again.operators)
     list.append(operators_again(kernels, attention));
+  if (recompute == RecomputeKind::selective && kind == LayerKind::dense)
+    network_again(list, kernels, *feed_forward);
   if (model.parallel_residual) {
     parallel_backward(list, kernels, attention, *feed_forward, recompute, parameters.norms);
     return result;
   }
   const double norm = parameters.norms / 2;
-  if (recompute == RecomputeKind::selective && plan.again.between && kind == LayerKind::dense) {
-    PieceList activation;
-    activation.compute(Part::mlp, kernels.activation_forward(kernels.tokens, model.ffn / double(plan.tp)));
-    list.append(activation.recomputed());
-  }
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);
   list.compute(Part::norm, kernels.norm_backward() + kernels.residual_backward(), fed, norm);

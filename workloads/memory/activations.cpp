@@ -130,10 +130,13 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // The first product of a dense network keeps the normed rows, experts keep them sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);
-  const bool between = recompute == RecomputeKind::selective && plan.again.between;
-  if (between) bytes -= tokens * input * model.heads / t * value_width(model);  // the core's answer
+  const bool selective = recompute == RecomputeKind::selective, between = selective && plan.again.between;
+  if (between && plan.again.core)
+    bytes -= tokens * input * model.heads / t * value_width(model);  // the core's answer
   if (plan.frozen()) bytes += e * adapter_activations(model, kind, plan);
-  if (kind == LayerKind::dense) {
+  if (kind == LayerKind::dense && selective && plan.again.mlp) {
+    // Its input alone, or what that is made of.
+  } else if (kind == LayerKind::dense) {
     bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, between ? 0 : kept(on.fc2));
   } else {
     // Scores before and after softmax in fp32; rows that arrive at the experts, and those of the shared

@@ -51,11 +51,19 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.again = {.core = named("core_attn"),
                 .latent = named("mla_up_proj"),
                 .activation = named("moe_act"),
-                .norms = named("layernorm"),
+                .norms = kept || named("layernorm"),
+                .mlp = named("mlp"),
+                .between = kept,
                 .to_the_end = !defaults.checkpoints_stop};
   if (plan.again.latent && !latent)
     mistakes.add("plan.recompute_modules",
                  "mla_up_proj belongs to latent attention, which the model has not");
+  if (plan.again.mlp && (operators || count_of(workload.model, LayerKind::dense) == 0))
+    mistakes.add(
+        "plan.recompute_modules",
+        operators ? "mlp is a module of Megatron's and MaxText's layers"
+                  : "mlp is the dense network, and every layer has experts",
+        operators ? "use framework megatron or maxtext, or leave recompute_modules out" : "leave mlp out");
   if (plan.again.activation && workload.model.experts.count == 0)
     mistakes.add("plan.recompute_modules",
                  "moe_act is the experts' activation, and the model has no experts");

@@ -46,7 +46,10 @@ class Loop final : public DataParallel {
     again_ = plan_.recompute_of(unit <= plan_.layers_recomputed(static_cast<int>(held.units.size()) - 2)) ==
              RecomputeKind::full;
     gather(chunk, unit, again_);
-    again_ ? wait_for_first() : wait_until(held.gradients[piece_].parameters);
+    if (again_) return wait_for_first();
+    // Both matrices of a network that runs again, else its second.
+    const bool both = plan_.again.mlp && plan_.recompute.kind == RecomputeKind::selective;
+    wait_until(held.gradients[piece_].parameters + (both ? held.gradients[piece_ + 1].parameters : 0));
   }
   void completes(int chunk, Weights, double parameters, bool last) override {
     const ChunkParameters& held = at(chunk);
