@@ -25,8 +25,7 @@ Framework pax() {
   Framework row;
   row.name = "pax";
   row.release = "2023";
-  row.summary =
-      "Pax on GPUs: a loop over layers compiled by XLA, shards gathered within each pass, bf16 gradients";
+  row.summary = "Pax on GPUs: layers in a compiled loop that gathers shards as it goes; 16-bit gradients";
   row.family = FrameworkFamily::jax;
   row.zero = row.most_zero = 3;
   // configs.py: USE_REPEATED_LAYER (praxis/layers/repeats.py: nn.scan). The script's flags pipeline no
@@ -79,8 +78,7 @@ Framework maxtext() {
   Framework row = pax();
   row.name = "maxtext";
   row.release = "2024";
-  row.summary =
-      "MaxText on TPUs: a loop over layers compiled by XLA, shards gathered within each pass, full remat";
+  row.summary = "MaxText on TPUs: layers in a compiled loop that gathers shards as it goes; full remat";
   // A whole step is one program of the accelerator.
   row.cuda_graph = true;
   row.graph_launch = Duration{};
