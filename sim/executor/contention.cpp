@@ -27,26 +27,6 @@ double table_port(std::string_view fabric) {
   return network::packet::kCalibratedRate.value() * framing.payload_share();
 }
 
-// Whether the lower switch has several switches above it: then packets that choose a path meet those of other
-// switches on the way down. With one above there is no choice, whatever the routing.
-bool several_above(const topology::Topology& topology, const topology::Link& link) {
-  const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
-  if (from.tier == to.tier) return true;
-  const DeviceId lower = from.tier < to.tier ? link.from : link.to;
-  std::vector<DeviceId> above;
-  std::uint32_t count = 0;
-  for (const LinkId each : topology.links_from(lower)) {
-    const DeviceId other = topology.link(each).to;
-    if (topology.device(other).kind != DeviceKind::fabric_switch ||
-        topology.device(other).tier <= topology.device(lower).tier ||
-        std::find(above.begin(), above.end(), other) != above.end())
-      continue;
-    above.push_back(other);
-    count += topology.device(other).count;
-  }
-  return count > 1;
-}
-
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
   return nearest(value * kOne);
@@ -62,12 +42,14 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
       remembered_(std::size_t{1} << kRememberedBits) {
   const network::CongestionTable& table = *options.congestion;
   const std::string routing(topology::name_of(topology.routing));
+  const char* one_way = SwitchBuffers::packets_choose(topology) ? "bundle" : "static";
   const int pairs = options.packet.queue_pairs;
   constexpr std::size_t kSeveral = 0, kOneWay = 1, kToNic = 2, kKinds = 3;
   curves_.reserve(2 * kKinds);
+  SwitchBuffers buffers(topology, options.packet);
   for (const char* fabric : {"roce", "infiniband"}) {
     curves_.push_back(table.between_switches(fabric, routing, pairs, options.congestion_bound));
-    curves_.push_back(table.between_switches(fabric, "static", pairs, options.congestion_bound));
+    curves_.push_back(table.between_switches(fabric, one_way, pairs, options.congestion_bound));
     curves_.push_back(table.to_nic(fabric, pairs, options.congestion_bound));
   }
   for (std::size_t l = 0; l < ports_.size(); ++l) {
@@ -87,8 +69,11 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
                              : several_above(topology, one)  ? kSeveral
                                                              : kOneWay;
     const std::size_t row = (fabric == "roce" ? 0 : kKinds) + kind;
-    if (!curves_[row].empty()) ports_[l].curve = &curves_[row];
+    if (curves_[row].empty()) continue;
+    ports_[l].curve = &curves_[row];
+    if (fabric == "roce" && kind != kToNic) ports_[l].buffer = buffers.of(lower_of(topology, one));
   }
+  buffers_ = std::move(buffers).all();
 }
 
 Contention::Flow& Contention::flow_of(std::uint32_t activity) {
@@ -125,19 +110,19 @@ double Contention::efficiency_of(const Port& port) {
                     kGoldenGamma;
   Remembered& known = remembered_[hash >> (64 - kRememberedBits)];
   if (known.curve != port.curve || known.load != port.load || known.weighted_size != port.weighted_size ||
-      known.factor != port.factor)
-    known = {port.curve, port.load, port.weighted_size, port.factor, table_efficiency(port)};
+      known.factor != port.factor || known.buffer != port.buffer)
+    known = {port.curve, port.buffer, port.load, port.weighted_size, port.factor, table_efficiency(port)};
   return known.efficiency;
 }
 
-double Contention::table_efficiency(const Port& port) {
+double Contention::table_efficiency(const Port& port) const {
   // Loads are sums of rounded coefficients: those that differ only in the last digits are equal.
   constexpr double kGrid = 1048576;
   const auto on_grid = [](double value) { return std::round(value * kGrid) / kGrid; };
   const double load = on_grid(static_cast<double>(port.load) / kOne / port.factor);
   if (load <= port.curve->harmless()) return 1;
   const double log_bytes = static_cast<double>(port.weighted_size) / static_cast<double>(port.load);
-  return port.curve->at(load, std::exp2(on_grid(log_bytes)));
+  return port.curve->at(buffers_[port.buffer].queue(load), load, std::exp2(on_grid(log_bytes)));
 }
 
 double Contention::offer_of(const Flow& flow) const {

@@ -9,14 +9,16 @@
 //
 // where own(A) is the most seconds a byte of one activity alone keeps a port of its own NICs busy: the load
 // is 2 where two senders at full speed meet, and 1 where both leave through one NIC, which sends at full
-// speed once. The link then has capacity C_L x efficiency(load, size). Usage and own usage are the same for
-// all members of a class, so folded and unfolded runs agree.
+// speed once. The link then has capacity C_L x efficiency(queue, load, size), with the queue at which PFC
+// stops the senders of the lower switch (packet/pfc_queue.hpp). Usage and own usage are the same for all
+// members of a class, so folded and unfolded runs agree.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "sim/executor/options.hpp"
+#include "sim/executor/switch_buffers.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/network.hpp"
 #include "topology/topology.hpp"
@@ -57,7 +59,8 @@ class Contention {
   struct Port {
     double capacity = 0, factor = 1, given = 0;
     Fixed load = 0, weighted_size = 0;  // load x logarithm of bytes
-    const network::CongestionSurface* curve = nullptr;
+    const network::CongestionStack* curve = nullptr;
+    std::uint32_t buffer = 0;  // of buffers_
     bool changed = false;
   };
   struct Source {
@@ -73,15 +76,17 @@ class Contention {
   void add(const Flow& flow, int times);
   [[nodiscard]] double offer_of(const Flow& flow) const;
   [[nodiscard]] double efficiency_of(const Port& port);
-  [[nodiscard]] static double table_efficiency(const Port& port);
+  [[nodiscard]] double table_efficiency(const Port& port) const;
 
   const fold::System& system_;
-  std::vector<network::CongestionSurface> curves_;
+  std::vector<network::CongestionStack> curves_;
+  std::vector<SwitchBuffer> buffers_;
   std::vector<Port> ports_;      // by link class
   std::vector<Source> sources_;  // by link class
   std::vector<Flow> flows_;      // by activity
   struct Remembered {
-    const network::CongestionSurface* curve = nullptr;
+    const network::CongestionStack* curve = nullptr;
+    std::uint32_t buffer = 0;
     Fixed load = 0, weighted_size = 0;
     double factor = 0, efficiency = 1;
   };

@@ -50,38 +50,69 @@ double CongestionSurface::at(double load, double bytes) const {
   return before.second;
 }
 
-CongestionSurface CongestionTable::surface(const std::string& fabric, const std::string& routing,
-                                           int queue_pairs, Bound bound) const {
+double CongestionStack::at(double queue, double load, double bytes) const {
+  if (surfaces_.empty()) return 1;
+  std::size_t next = 0;
+  while (next + 1 < surfaces_.size() && surfaces_[next].first < queue) ++next;
+  const auto& [size, surface] = surfaces_[next];
+  const double there = surface.at(load, bytes);
+  if (next == 0 || queue >= size) return there;
+  const auto& [size_before, surface_before] = surfaces_[next - 1];
+  const double before = surface_before.at(load, bytes);
+  if (bound_ == Bound::low) return std::min(before, there);
+  if (bound_ == Bound::high) return std::max(before, there);
+  return before + std::log(queue / size_before) / std::log(size / size_before) * (there - before);
+}
+
+CongestionStack CongestionTable::stack(const std::string& fabric, const std::string& routing, int queue_pairs,
+                                       Bound bound) const {
+  // Above 1:1, sprayed packets do as those that choose.
+  const auto belongs = [&](const CongestionEntry& e) {
+    return e.fabric == fabric &&
+           (e.routing == routing || (routing == "spray" && e.routing == "adaptive" && e.queue > Bytes{}));
+  };
   int nearest = 0;
   for (const CongestionEntry& e : entries_) {
-    if (e.fabric != fabric || e.routing != routing) continue;
+    if (!belongs(e)) continue;
     const bool better =
         nearest == 0 || (e.queue_pairs <= queue_pairs ? e.queue_pairs > nearest || nearest > queue_pairs
                                                       : nearest > queue_pairs && e.queue_pairs < nearest);
     if (better) nearest = e.queue_pairs;
   }
-  std::map<double, std::vector<std::pair<double, double>>> points;  // by load
+  using Points = std::map<double, std::vector<std::pair<double, double>>>;  // by load
+  std::map<double, Points> by_queue;
   for (const CongestionEntry& e : entries_) {
-    if (e.fabric != fabric || e.routing != routing || e.queue_pairs != nearest) continue;
+    if (!belongs(e) || e.queue_pairs != nearest) continue;
     const double value = bound == Bound::low ? e.low : bound == Bound::high ? e.high : e.efficiency;
-    points[e.load()].emplace_back(static_cast<double>(e.bytes.value()), std::min(value, 1.0));
+    by_queue[static_cast<double>(e.queue.value())][e.load()].emplace_back(
+        static_cast<double>(e.bytes.value()), std::min(value, 1.0));
   }
-  std::vector<std::pair<double, CongestionCurve>> curves;
-  for (auto& [load, of_load] : points) {
-    std::sort(of_load.begin(), of_load.end());
-    curves.emplace_back(load, CongestionCurve(std::move(of_load)));
+  // Rows of any queue are in the surfaces of all.
+  if (by_queue.size() > 1 && by_queue.begin()->first == 0) {
+    const Points any = std::move(by_queue.begin()->second);
+    by_queue.erase(by_queue.begin());
+    for (auto& [queue, points] : by_queue) points.insert(any.begin(), any.end());
   }
-  return CongestionSurface(std::move(curves), bound);
+  std::vector<std::pair<double, CongestionSurface>> surfaces;
+  for (auto& [queue, points] : by_queue) {
+    std::vector<std::pair<double, CongestionCurve>> curves;
+    for (auto& [load, of_load] : points) {
+      std::sort(of_load.begin(), of_load.end());
+      curves.emplace_back(load, CongestionCurve(std::move(of_load)));
+    }
+    surfaces.emplace_back(queue, CongestionSurface(std::move(curves), bound));
+  }
+  return CongestionStack(std::move(surfaces), bound);
 }
 
-CongestionSurface CongestionTable::between_switches(const std::string& fabric, const std::string& routing,
-                                                    int queue_pairs, Bound bound) const {
-  CongestionSurface own = surface(fabric, routing, queue_pairs, bound);
+CongestionStack CongestionTable::between_switches(const std::string& fabric, const std::string& routing,
+                                                  int queue_pairs, Bound bound) const {
+  CongestionStack own = stack(fabric, routing, queue_pairs, bound);
   if (!own.empty()) return own;
-  return surface(fabric, fabric == "roce" ? "ecmp" : "static", queue_pairs, bound);
+  return stack(fabric, fabric == "roce" ? "ecmp" : "static", queue_pairs, bound);
 }
 
-CongestionSurface CongestionTable::to_nic(const std::string& fabric, int queue_pairs, Bound bound) const {
-  return surface(fabric, "any", queue_pairs, bound);
+CongestionStack CongestionTable::to_nic(const std::string& fabric, int queue_pairs, Bound bound) const {
+  return stack(fabric, "any", queue_pairs, bound);
 }
 }  // namespace topsim::network

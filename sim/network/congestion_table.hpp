@@ -18,8 +18,10 @@
 namespace topsim::network {
 
 struct CongestionEntry {
-  std::string fabric;   // "roce", "infiniband"
-  std::string routing;  // "ecmp", "static", "adaptive", "spray"; "any" for the last link, to a NIC
+  std::string fabric;  // "roce", "infiniband"
+  // "ecmp", "static", "adaptive", "spray"; "bundle": of cables to one switch, among which packets choose;
+  // "any" for the last link, to a NIC.
+  std::string routing;
   // Ports below a switch that send at full speed, over ports above that carry them.
   double oversubscription = 1;
   int incast_degree = 1;                     // senders to one NIC
@@ -27,6 +29,8 @@ struct CongestionEntry {
   int queue_pairs = 1;                       // of each sender
   Bytes bytes{};                             // that each sender sends, from rest
   double efficiency = 1, low = 1, high = 1;  // median, least and most over seeds
+  // That a port's senders have waiting for it when PFC stops them; 0: whatever it is.
+  Bytes queue{};
 
   [[nodiscard]] double load() const {
     return incast_degree > 1 ? static_cast<double>(incast_degree) : oversubscription;
@@ -78,6 +82,27 @@ class CongestionSurface {
   Bound bound_ = Bound::middle;
 };
 
+// Surfaces of several queues at which PFC stops senders (packet/pfc_queue.hpp), interpolated linearly in
+// the logarithm of the queue; constant below the first and above the last. The ends of the interval are the
+// least and the most of the neighbouring queues.
+class CongestionStack {
+ public:
+  CongestionStack() = default;
+  // REQUIRES: ascending queues, of which only one may be 0; surfaces of the same first load.
+  explicit CongestionStack(std::vector<std::pair<double, CongestionSurface>> surfaces,
+                           Bound bound = Bound::middle)
+      : surfaces_(std::move(surfaces)), bound_(bound) {}
+  // Queue in bytes that wait for a port of the table, `bytes` of each sender.
+  [[nodiscard]] double at(double queue, double load, double bytes) const;
+  // REQUIRES: not empty.
+  [[nodiscard]] double harmless() const { return surfaces_.front().second.harmless(); }
+  [[nodiscard]] bool empty() const { return surfaces_.empty(); }
+
+ private:
+  std::vector<std::pair<double, CongestionSurface>> surfaces_;
+  Bound bound_ = Bound::middle;
+};
+
 class CongestionTable {
  public:
   CongestionTable() = default;
@@ -85,14 +110,14 @@ class CongestionTable {
   [[nodiscard]] const std::vector<CongestionEntry>& entries() const { return entries_; }
   // Of a port between switches. Routing without rows: those of "static" and "ecmp" stand for each other.
   // Queue pairs without rows: the nearest number below, else the least.
-  [[nodiscard]] CongestionSurface between_switches(const std::string& fabric, const std::string& routing,
-                                                   int queue_pairs, Bound bound) const;
+  [[nodiscard]] CongestionStack between_switches(const std::string& fabric, const std::string& routing,
+                                                 int queue_pairs, Bound bound) const;
   // Of the last port, to a NIC, whatever the routing.
-  [[nodiscard]] CongestionSurface to_nic(const std::string& fabric, int queue_pairs, Bound bound) const;
+  [[nodiscard]] CongestionStack to_nic(const std::string& fabric, int queue_pairs, Bound bound) const;
 
  private:
-  [[nodiscard]] CongestionSurface surface(const std::string& fabric, const std::string& routing,
-                                          int queue_pairs, Bound bound) const;
+  [[nodiscard]] CongestionStack stack(const std::string& fabric, const std::string& routing, int queue_pairs,
+                                      Bound bound) const;
   std::vector<CongestionEntry> entries_;
 };
 }  // namespace topsim::network

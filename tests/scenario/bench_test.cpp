@@ -161,7 +161,8 @@ TEST(Bench, ACollectiveOfNothingTakesNoTime) {
 
 // The widest figures that rows have.
 TEST(Bench, TheTableOfTheCalibrationFitsAScreen) {
-  const network::CongestionEntry widest{"infiniband", "adaptive", 16, 32, 128, 4, Bytes(256 << 20), 1, 1, 1};
+  const network::CongestionEntry widest{
+      "infiniband", "adaptive", 1.25, 32, 128, 4, Bytes(256 << 20), 1, 1, 1, Bytes(2'200'000)};
   std::istringstream text(congestion_text(network::CongestionTable({widest})));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 79) << line;
 }

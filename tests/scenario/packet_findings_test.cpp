@@ -93,6 +93,11 @@ TEST(PacketFindings, KeysThatOnlyPacketsHaveAreSaidUnderOtherModels) {
   ASSERT_EQ(set.size(), 1);
   EXPECT_EQ(set[0].message, "network.packet.pfc, ecn change nothing: network.model is flow");
   EXPECT_EQ(set[0].severity, report::Severity::warning);
+  // Where packets choose their path, the flow model asks when PFC stops senders.
+  const auto chosen = found(kRoce, {"topology.fabric.routing=adaptive", "network.packet.pfc.alpha=0.25",
+                                    "network.packet.ecn.kmin=10 kB", "network.packet.switch_buffer=64 MB"});
+  ASSERT_EQ(chosen.size(), 1);
+  EXPECT_EQ(chosen[0].message, "network.packet.ecn changes nothing: network.model is flow");
   const Scenario file = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
      "fabric": {"kind": "rail", "link": "roce-400g"}},
   "workload": {"model": "llama3-8b", "plan": {"tp": 8, "global_batch": 16}},

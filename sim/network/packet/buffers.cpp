@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/network/packet/hop.hpp"
+#include "sim/network/packet/pfc_queue.hpp"
 
 namespace topsim::network::packet {
 namespace {
@@ -48,10 +49,9 @@ void Core::set_up_buffers() {
     const double flight =
         port.rate.value() * (seconds(port.latency) + seconds(graph.ports[port.reverse].latency)) / 2;
     const double packet = static_cast<double>(frame);
-    ports[p].alpha = static_cast<float>(
-        spec.pfc.alpha * std::exp2(std::max(0.0, std::round(std::log2(port.rate.value() / slowest)))));
-    const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
-                                                 : std::max(3 * flight, 2 * flight + 3 * packet);
+    ports[p].alpha = static_cast<float>(alpha_of(port.rate.value(), slowest, spec.pfc));
+    const double headroom =
+        headroom_of(port.rate, port.latency, graph.ports[port.reverse].latency, packet, spec.buffer);
     ports[p].headroom = static_cast<std::uint32_t>(headroom);
     const double deep = 2 * flight + 16 * packet;  // of a lane
     grade_[p] = std::max<Picoseconds>(

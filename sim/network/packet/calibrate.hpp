@@ -16,8 +16,8 @@ struct CalibrationOptions {
 
 inline constexpr BytesPerSecond kCalibratedRate{50e9};  // of every port
 
-// 500 ns a link, the packet model's default buffers, marking and congestion control.
-// Entries in the order of the committed table.
+// 500 ns a link, the packet model's default marking and congestion control, and switches that buffer what an
+// entry says. Entries in the order of the committed table.
 [[nodiscard]] std::vector<CongestionEntry> calibrate(const CalibrationOptions& options);
 
 // Measures one entry again; reads all of it but its efficiencies.

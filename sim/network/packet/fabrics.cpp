@@ -32,12 +32,17 @@ Fabric dumbbell(std::uint32_t left, std::uint32_t right, const LinkFigures& link
   return fabric;
 }
 
-Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines, const LinkFigures& link) {
+Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines, const LinkFigures& link,
+                  int cables) {
   Fabric fabric;
   const auto spine = add_switches(fabric, spines);
+  const BytesPerSecond rate(link.rate.value() * cables);
   for (const DeviceIndex leaf : add_switches(fabric, leaves)) {
-    for (const DeviceIndex up : spine)
-      fabric.graph.cable(leaf, up, link.rate, link.latency, link.flow_control);
+    for (const DeviceIndex up : spine) {
+      const PortIndex port = fabric.graph.cable(leaf, up, rate, link.latency, link.flow_control);
+      for (const PortIndex each : {port, fabric.graph.ports[port].reverse})
+        fabric.graph.ports[each].cables = cables;
+    }
     attach_hosts(fabric, leaf, down, link);
   }
   return fabric;

@@ -24,7 +24,7 @@ struct Fabric {
 [[nodiscard]] Fabric star(std::uint32_t hosts, const LinkFigures& link);
 // Two switches and one trunk; hosts 0..left-1 on the first, the others on the second.
 [[nodiscard]] Fabric dumbbell(std::uint32_t left, std::uint32_t right, const LinkFigures& link);
-// Leaf and spine: `leaves` x `down` hosts, every leaf with one cable to each of `spines`.
+// Leaf and spine: `leaves` x `down` hosts, every leaf with `cables` to each of `spines`, as one port.
 [[nodiscard]] Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines,
-                                const LinkFigures& link);
+                                const LinkFigures& link, int cables = 1);
 }  // namespace topsim::network::packet

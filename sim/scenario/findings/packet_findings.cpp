@@ -82,12 +82,18 @@ class Check {
     const config::Node section = scenario_.document->root().at_path("network.packet");
     constexpr std::array<std::string_view, 4> kOfEveryModel = {"queue_pairs", "mtu", "header_bytes",
                                                                "gap_bytes"};
+    // Where packets choose their path, the flow model's losses depend on when PFC stops senders.
+    const bool chosen =
+        topology_.routing == topology::Routing::adaptive || topology_.routing == topology::Routing::spray;
+    const bool pauses = chosen && control_ == FlowControl::pfc && scenario_.network.model == "flow" &&
+                        scenario_.network.contention == ContentionForm::calibrated;
     std::vector<std::string> keys;
     bool set = false;
     for (std::size_t i = 0; i < section.size(); ++i) {
       const std::string& key = section[i].key();
       if (config::is_remark(key) || key == "description" ||
-          std::find(kOfEveryModel.begin(), kOfEveryModel.end(), key) != kOfEveryModel.end())
+          std::find(kOfEveryModel.begin(), kOfEveryModel.end(), key) != kOfEveryModel.end() ||
+          (pauses && (key == "switch_buffer" || key == "pfc")))
         continue;
       keys.push_back(key);
       set = set || section[i].key_place().file == "--set";
