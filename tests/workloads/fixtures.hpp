@@ -3,6 +3,7 @@
 #pragma once
 
 #include "topology/catalogue.hpp"
+#include "workloads/model.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads::testing {
@@ -56,6 +57,18 @@ inline ModelSpec llama3_70b() {
   model.layers = 80, model.hidden = 8192, model.heads = 64, model.kv_heads = 8, model.ffn = 28672;
   model.vocab = 128256, model.gated_ffn = true, model.sequence = 8192;
   return model;
+}
+
+// Llama-3 8B with selective recompute.
+inline WorkloadSpec llama3_8b(const char* framework) {
+  WorkloadSpec workload;
+  workload.model = llama3_70b();
+  workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
+  workload.model.ffn = 14336;
+  workload.model = complete(workload.model);
+  workload.framework = framework;
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+  return workload;
 }
 
 inline ModelSpec llama3_405b() {

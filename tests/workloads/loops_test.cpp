@@ -185,13 +185,7 @@ TEST(Remat, NetworksRunAgainToTheirLastProductOrBefore) {
   settings.gemm_efficiency = 0.01;
   const ComputeModel compute(accelerator, settings);
   for (const auto& [framework, matrices] : {std::pair{"maxtext", 2}, {"megatron", 3}}) {
-    WorkloadSpec workload;
-    workload.model = llama3_70b();
-    workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
-    workload.model.ffn = 14336;
-    workload.model = complete(workload.model);
-    workload.framework = framework;
-    workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+    WorkloadSpec workload = llama3_8b(framework);
     workload.plan.recompute_modules = {"mlp"};
     const Plan plan = resolve(workload, 8);
     const auto time = [&](RecomputeKind kind) {

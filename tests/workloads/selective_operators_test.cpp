@@ -13,16 +13,6 @@ using namespace testing;
 
 // Llama-3 8B: h 4096, 32 query heads and 8 key-value heads of 128, FFN 14336; 8192 tokens.
 constexpr double kTokens = 8192;
-WorkloadSpec llama3_8b(const char* framework) {
-  WorkloadSpec workload;
-  workload.model = llama3_70b();
-  workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
-  workload.model.ffn = 14336;
-  workload.model = complete(workload.model);
-  workload.framework = framework;
-  workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
-  return workload;
-}
 double kept(const WorkloadSpec& workload, RecomputeKind kind) {
   return layer_activation_bytes(workload.model, resolve(workload, 8), kind);
 }
