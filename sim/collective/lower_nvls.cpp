@@ -9,6 +9,7 @@
 #include <map>
 
 #include "sim/collective/lowering.hpp"
+#include "sim/collective/wiring.hpp"
 
 namespace topsim::collective {
 namespace {
@@ -83,29 +84,13 @@ void lower_nvls(CollectiveKind kind, const Placement& placement, UsageBuilder& u
 
 void lower_nvls_tree(const Placement& placement, UsageBuilder& usage) {
   lower_nvls(CollectiveKind::all_reduce, placement, usage);
-  const auto& boxes = placement.boxes;
-  const int heads = heads_of(placement), n = static_cast<int>(boxes.size());
+  const int heads = heads_of(placement);
   const double coefficient = 0.5 / heads;  // each of the two trees carries half a head's share
-  for (const bool second : {false, true})
-    for (int b = 0; b < n; ++b) {
-      const TreeNode node = binary_tree(n, b, second);
-      if (node.up < 0) continue;
-      const PlacedBox &box = boxes[static_cast<std::size_t>(b)],
-                      &parent = boxes[static_cast<std::size_t>(node.up)];
-      for (int h = 0; h < heads; ++h) {
-        const nccl::Channel& mine = box.graphs->nvls.channels[static_cast<std::size_t>(h)];
-        const nccl::Channel& above = parent.graphs->nvls.channels[static_cast<std::size_t>(h)];
-        topology::RouteQuery query{.from = box.gpus[static_cast<std::size_t>(mine.gpus.front())],
-                                   .to = parent.gpus[static_cast<std::size_t>(above.gpus.front())],
-                                   .connection = static_cast<std::uint64_t>(2 * h + (second ? 1 : 0)),
-                                   .from_nic = box.nics[static_cast<std::size_t>(mine.enter_net)],
-                                   .to_nic = parent.nics[static_cast<std::size_t>(above.enter_net)]};
-        usage.add_hop(query, coefficient);
-        std::swap(query.from, query.to);
-        std::swap(query.from_nic, query.to_nic);
-        usage.add_hop(query, coefficient);
-      }
-    }
+  for (int h = 0; h < heads; ++h)
+    for (const bool second : {false, true})
+      for (const Hop& hop : head_tree_of(placement, h, second))
+        for (const Hop& way : {hop, hop.back()})
+          usage.add_hop(way.query(head_connection(h, second)), coefficient);
 }
 
 void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage) {

@@ -7,28 +7,10 @@
 #include <vector>
 
 #include "sim/collective/lowering.hpp"
+#include "sim/collective/wiring.hpp"
 
 namespace topsim::collective {
 namespace {
-
-TreeNode plain_tree(int boxes, int box) {
-  TreeNode node;
-  int bit = 1;
-  while (bit < boxes && (bit & box) == 0) bit <<= 1;
-  if (box == 0) {
-    node.down[1] = boxes > 1 ? bit >> 1 : -1;
-    return node;
-  }
-  node.up = (box ^ bit) | (bit << 1);
-  if (node.up >= boxes) node.up = box ^ bit;
-  node.child_type = box < node.up ? 0 : 1;
-  int reach = bit >> 1;
-  if (reach == 0) return node;
-  node.down[0] = box - reach;
-  while (reach > 0 && box + reach >= boxes) reach >>= 1;
-  if (reach > 0) node.down[1] = box + reach;
-  return node;
-}
 
 // For each channel, the first channel that visits the same GPUs and NICs in every box.
 std::vector<int> twins_of(const Placement& placement, int channels) {
@@ -51,60 +33,7 @@ std::vector<int> twins_of(const Placement& placement, int channels) {
   return twins;
 }
 
-// Lowers `count` of the `channels` over one of the two trees, all through the GPUs and NICs of the graph's
-// channel `c`.
-void lower_channel(const Placement& placement, bool second, int c, int count, int channels,
-                   UsageBuilder& usage) {
-  const auto& boxes = placement.boxes;
-  const int found = placement.tuner->facts().tree.channels, n = static_cast<int>(boxes.size());
-  const double coefficient = static_cast<double>(count) / channels;
-  const auto both_ways = [&](topology::RouteQuery query) {
-    usage.add_channels(query, coefficient, count, 2 * found);
-    std::swap(query.from, query.to);
-    std::swap(query.from_nic, query.to_nic);
-    usage.add_channels(query, coefficient, count, 2 * found);
-  };
-  for (int b = 0; b < n; ++b) {
-    const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
-    const nccl::ChannelGraph& graph = box.graphs->tree;
-    const nccl::Channel& channel = graph.channels[static_cast<std::size_t>(c)];
-    for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i)
-      both_ways({.from = box.gpus[static_cast<std::size_t>(channel.gpus[i])],
-                 .to = box.gpus[static_cast<std::size_t>(channel.gpus[i + 1])]});
-    const TreeNode node = binary_tree(n, b, second);
-    if (node.up < 0) continue;
-    const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
-    const nccl::Channel& above = parent.graphs->tree.channels[static_cast<std::size_t>(c)];
-    const nccl::Pattern pattern = parent.graphs->tree.pattern;
-    // Which GPU of the parent's chain receives from this child.
-    const bool on_second =
-        above.gpus.size() > 1 &&
-        (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
-    topology::RouteQuery query{.from = box.gpus[static_cast<std::size_t>(channel.gpus.front())],
-                               .to = parent.gpus[static_cast<std::size_t>(above.gpus[on_second ? 1 : 0])],
-                               .connection = static_cast<std::uint64_t>((second ? found : 0) + c)};
-    const int to_net = on_second ? above.leave_net : above.enter_net;
-    if (channel.enter_net >= 0 && to_net >= 0) {
-      query.from_nic = box.nics[static_cast<std::size_t>(channel.enter_net)];
-      query.to_nic = parent.nics[static_cast<std::size_t>(to_net)];
-    }
-    both_ways(query);
-  }
-}
-
 }  // namespace
-
-TreeNode binary_tree(int boxes, int box, bool second) {
-  if (!second) return plain_tree(boxes, box);
-  const bool shift = boxes % 2 == 1;
-  const auto there = [&](int b) { return shift ? (b + boxes - 1) % boxes : boxes - 1 - b; };
-  const auto back = [&](int b) { return b < 0 ? -1 : shift ? (b + 1) % boxes : boxes - 1 - b; };
-  TreeNode node = plain_tree(boxes, there(box));
-  node.up = back(node.up);
-  node.down[0] = back(node.down[0]);
-  node.down[1] = back(node.down[1]);
-  return node;
-}
 
 void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
   const int found = placement.tuner->facts().tree.channels;
@@ -125,7 +54,10 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
       }
       begin[static_cast<std::size_t>(c)] = usage.mark();
       usage.open(count);
-      lower_channel(placement, half == 1, c, count, channels, usage);
+      const int channel = half * found + c;
+      for (const Hop& hop : tree_of(placement, channel))
+        for (const Hop& way : {hop, hop.back()})
+          usage.add_channels(way.query(channel), static_cast<double>(count) / channels, count, 2 * found);
       end[static_cast<std::size_t>(c)] = usage.mark();
     }
   }

@@ -32,11 +32,4 @@ void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage)
 // Inside one box where all are linked with all: a reduce-scatter and a gather, each direct.
 void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage);
-
-// NCCL's pair of complementary binary trees over `boxes`; -1 where there is none.
-struct TreeNode {
-  int up = -1, down[2] = {-1, -1};
-  int child_type = 0;  // which child of its parent it is
-};
-[[nodiscard]] TreeNode binary_tree(int boxes, int box, bool second);
 }  // namespace topsim::collective

@@ -3,42 +3,10 @@
 
 #include "sim/collective/chunks.hpp"
 #include "sim/collective/steps.hpp"
+#include "sim/collective/wiring.hpp"
 
 namespace topsim::collective {
 namespace {
-
-// A channel's ring through all boxes: the ranks in order, and the NICs where it leaves a box.
-struct Ring {
-  struct Hop {
-    std::uint32_t rank = 0;
-    DeviceId from_nic{}, to_nic{};  // of the hop to the next
-    bool between = false;
-  };
-  std::vector<Hop> hops;
-};
-
-Ring ring_of(const Placement& placement, int channel) {
-  const auto& boxes = placement.boxes;
-  const int found = placement.tuner->facts().ring.channels, c = channel % found;
-  const auto at = [&](std::size_t b) -> const nccl::Channel& {
-    const nccl::ChannelGraph& graph = boxes[b].graphs->ring;
-    const bool swap = graph.cross_nic == 2 && found % 2 == 0 && b % 2 == 1;
-    return graph.channels[static_cast<std::size_t>(swap ? c ^ 1 : c)];
-  };
-  Ring ring;
-  for (std::size_t b = 0; b < boxes.size(); ++b) {
-    for (const int g : at(b).gpus)
-      ring.hops.push_back({boxes[b].ranks[static_cast<std::size_t>(g)], {}, {}, false});
-    const std::size_t next = (b + 1) % boxes.size();
-    const int leave = at(b).leave_net, enter = at(next).enter_net;
-    ring.hops.back().between = next != b;
-    if (next != b && leave >= 0 && enter >= 0) {
-      ring.hops.back().from_nic = boxes[b].nics[static_cast<std::size_t>(leave)];
-      ring.hops.back().to_nic = boxes[next].nics[static_cast<std::size_t>(enter)];
-    }
-  }
-  return ring;
-}
 
 class RingSteps {
  public:
@@ -82,15 +50,14 @@ class RingSteps {
  private:
   // From a position to the next, after message `arrived`.
   std::uint32_t send(std::int64_t position, std::int64_t size, int slice, std::uint32_t arrived, bool first) {
-    const Ring::Hop& hop = ring_.hops[static_cast<std::size_t>(position)];
-    const Ring::Hop& to = ring_.hops[static_cast<std::size_t>((position + 1) % n_)];
+    const Hop& hop = ring_[static_cast<std::size_t>(position)];
     auto& line = sent_[static_cast<std::size_t>(position)];
-    const std::size_t slots = hop.between ? window_between_ : window_;
+    const std::size_t slots = hop.between() ? window_between_ : window_;
     const std::uint32_t slot = line.size() < slots ? StepBuilder::kNothing : line[line.size() - slots];
     const Microseconds latency =
-        (hop.between ? steps_.between : steps_.inside) + (first ? steps_.start : Microseconds{});
-    StepMessage message{hop.rank,
-                        to.rank,
+        (hop.between() ? steps_.between : steps_.inside) + (first ? steps_.start : Microseconds{});
+    StepMessage message{hop.from_rank,
+                        hop.to_rank,
                         Bytes(static_cast<std::int64_t>(static_cast<double>(size) * timing_.wire)),
                         static_cast<std::uint16_t>(channel_),
                         0,
@@ -101,7 +68,7 @@ class RingSteps {
                         hop.to_nic,
                         static_cast<std::uint8_t>(slice)};
     // The next message follows this one at the channel's rate while this one is still in flight.
-    if (hop.between || pipeline_)
+    if (hop.between() || pipeline_)
       message.line = static_cast<std::uint32_t>((channel_ * n_ + position) * slices_ + slice + 1);
     line.push_back(plan_.add(message, {arrived, slot}));
     return line.back();
@@ -110,7 +77,7 @@ class RingSteps {
   // Rank 0 is the root; the data flows along the ring, from the root or towards it.
   void add_pipeline(std::int64_t share) {
     std::int64_t root = 0;
-    while (ring_.hops[static_cast<std::size_t>(root)].rank != 0) ++root;
+    while (ring_[static_cast<std::size_t>(root)].from_rank != 0) ++root;
     const std::int64_t source = kind_ == CollectiveKind::broadcast ? root : (root + 1) % n_;
     for (std::int64_t done = 0; done < share; done += piece_) {
       std::uint32_t arrived = StepBuilder::kNothing;
@@ -163,7 +130,7 @@ class RingSteps {
   StepBuilder plan_;
   // Of the channel in hand:
   std::int64_t channel_ = 0;
-  Ring ring_;
+  std::vector<Hop> ring_;
   std::vector<std::vector<std::uint32_t>> sent_;  // by connection, in order
   int side_by_side_ = 1;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
-#include "sim/collective/lowering.hpp"
+#include "sim/collective/wiring.hpp"
 #include "topology/cables.hpp"
 
 namespace topsim::collective {
@@ -144,40 +144,35 @@ SumTree SumTrees::in_fabric(int head) {
 }
 
 SumTree SumTrees::over_boxes(int head, bool second) const {
-  const auto& boxes = placement_.boxes;
-  const auto n = static_cast<std::uint32_t>(boxes.size());
-  std::vector<std::uint32_t> order;  // parents before children
-  std::vector<std::vector<std::uint32_t>> below(n);
-  for (std::uint32_t b = 0; b < n; ++b) {
-    const int up = binary_tree(static_cast<int>(n), static_cast<int>(b), second).up;
-    if (up < 0) order.push_back(b);
-    if (up >= 0) below[static_cast<std::size_t>(up)].push_back(b);
+  const std::vector<Hop> hops = head_tree_of(placement_, head, second);
+  const auto boxes = static_cast<std::uint32_t>(placement_.boxes.size());
+  std::vector<const Hop*> up(boxes);
+  std::vector<std::vector<std::uint32_t>> below(boxes);
+  for (const Hop& hop : hops) {
+    up[hop.from_box] = &hop;
+    below[hop.to_box].push_back(static_cast<std::uint32_t>(hop.from_box));
   }
+  const auto root = static_cast<std::uint32_t>(std::find(up.begin(), up.end(), nullptr) - up.begin());
+  std::vector<std::uint32_t> order = {root};  // parents before children
   for (std::size_t i = 0; i < order.size(); ++i)
     order.insert(order.end(), below[order[i]].begin(), below[order[i]].end());
-  SumTree tree;
-  std::vector<std::uint32_t> node_of(n);
-  tree.nodes.resize(n);
-  for (std::uint32_t i = 0; i < n; ++i) node_of[order[i]] = n - 1 - i;
-  const auto edge = [&](const PlacedBox& from, const PlacedBox& to) {
+  const auto edge = [&](const Hop& hop) {
     topology::Route route;
-    router_.route({.from = gpu(from, head),
-                   .to = gpu(to, head),
-                   .connection = static_cast<std::uint64_t>(2 * head + (second ? 1 : 0)),
-                   .from_nic = nic(from, head),
-                   .to_nic = nic(to, head)},
-                  route);
-    if (!route.reachable()) throw ConfigError(router_.why_unreachable(gpu(from, head), gpu(to, head)));
-    return SumWay{{}, route.latency, nic(from, head), nic(to, head)};
+    router_.route(hop.query(head_connection(head, second)), route);
+    if (!route.reachable()) throw ConfigError(router_.why_unreachable(hop.from, hop.to));
+    return SumWay{{}, route.latency, hop.from_nic, hop.to_nic};
   };
-  for (std::uint32_t b = 0; b < n; ++b) {
-    tree.nodes[node_of[b]].box = b;
-    for (const std::uint32_t child : below[b]) {
-      SumTree::Node& node = tree.nodes[node_of[child]];
-      node.parent = node_of[b];
-      node.up = edge(boxes[child], boxes[b]), node.down = edge(boxes[b], boxes[child]);
-      tree.nodes[node_of[b]].children.push_back(node_of[child]);
-    }
+  SumTree tree;
+  tree.nodes.resize(boxes);
+  std::vector<std::uint32_t> node_of(boxes);
+  for (std::uint32_t i = 0; i < boxes; ++i) node_of[order[i]] = boxes - 1 - i;
+  for (std::uint32_t b = 0; b < boxes; ++b) {
+    SumTree::Node& node = tree.nodes[node_of[b]];
+    node.box = b;
+    for (const std::uint32_t child : below[b]) node.children.push_back(node_of[child]);
+    if (up[b] == nullptr) continue;
+    node.parent = node_of[up[b]->to_box];
+    node.up = edge(*up[b]), node.down = edge(up[b]->back());
   }
   return tree;
 }
