@@ -8,11 +8,10 @@ namespace topsim::collective {
 
 std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels,
                          std::int64_t bytes, const nccl::CommunicatorFacts& facts) {
-  constexpr std::int64_t kSlots = 8;
   const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
                              : protocol == Protocol::ll128 ? 5120 << 10
                                                            : facts.buffers.buffer) /
-                            kSlots;
+                            nccl::kSlots;
   if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
     const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
     // The largest chunk; smaller where the bytes are fewer than so many rounds of it.

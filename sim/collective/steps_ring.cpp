@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "sim/collective/chunks.hpp"
+#include "sim/collective/nccl/tuner_constants.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/wiring.hpp"
 
@@ -26,9 +27,9 @@ class RingSteps {
                                static_cast<double>(chunk_)))
                          : chunk_),
         slices_(choice.protocol == Protocol::simple && !pipeline_ ? 2 : 1),
-        window_(pipeline_ ? static_cast<std::size_t>(8 * chunk_ / piece_)
+        window_(pipeline_ ? static_cast<std::size_t>(nccl::kSlots * chunk_ / piece_)
                           : static_cast<std::size_t>(slices_)),
-        window_between_(std::max<std::size_t>(window_, 8)) {
+        window_between_(std::max<std::size_t>(window_, nccl::kSlots)) {
     // All channels and the slices in flight share the algorithm's rate on an edge.
     const double per_edge = pipeline_ ? 1 : static_cast<double>(rounds_) / static_cast<double>(n_);
     rate_ = timing.cap * per_edge * timing.wire / static_cast<double>(choice.channels);
@@ -90,7 +91,7 @@ class RingSteps {
   // earlier would block that one on a slow hop. For LL and LL128 this wait is part of their measured rates.
   void add_loops(std::int64_t share) {
     // A slice is at least a 32nd of two slots (NCCL 2.30, prims_simple.h, genericOp).
-    const std::int64_t least_slice = placement_.tuner->facts().buffers.buffer / 8 * 2 / 32;
+    const std::int64_t least_slice = placement_.tuner->facts().buffers.buffer / nccl::kSlots * 2 / 32;
     std::vector<std::uint32_t> arrived(static_cast<std::size_t>(n_ * slices_), StepBuilder::kNothing);
     for (std::int64_t done = 0; done < share; done += n_ * chunk_) {
       const std::int64_t part = std::min(chunk_, (share - done + n_ - 1) / n_);  // of each rank, in this loop

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/collective/nccl/tuner_constants.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/sum_tree.hpp"
 
@@ -82,7 +83,7 @@ class SumSteps {
 
   // Adds the part of a head's share that one tree carries, as a flow of its own.
   void add_tree(const SumTree& tree, int head, int flow, std::int64_t share, double rate) {
-    constexpr std::size_t kSlots = 8;
+    constexpr std::size_t kSlots = nccl::kSlots;
     const std::vector<SumTree::Node>& nodes = tree.nodes;
     const auto size_of = static_cast<std::uint32_t>(nodes.size());
     const auto box_of = [&](std::uint32_t n) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "sim/collective/nccl/tuner_constants.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/wiring.hpp"
 
@@ -33,7 +34,7 @@ std::vector<Node> nodes_of(const Placement& placement, int channel, std::vector<
 // the speed of a hop and then runs at the tree's rate. At most eight pieces (slots) are on an edge.
 StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
                     const TreePipeline& pipe, double wire, const StepTiming& steps) {
-  constexpr std::size_t kSlots = 8;
+  constexpr std::size_t kSlots = nccl::kSlots;
   const std::int64_t channels = choice.channels;
   const auto piece = std::max<std::int64_t>(1, std::llround(pipe.piece));
   StepBuilder plan;

@@ -20,11 +20,11 @@ constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {18, 18, 30, 15.6};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 13.3, 16.2};
 // LL is used inside a box up to 16 KiB per channel; half of its wire is flags; the pairs of a rank share its
-// channels (enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin). Since 2.28 NCCL first counts the channels that
+// channels (kPointToPointLL; enqueue.cc, nChannelsMin). Since 2.28 NCCL first counts the channels that
 // the bytes are worth, one for each 64 KiB over NVLink and 16 KiB over PCIe (an eighth of P2P_NVL_CHUNKSIZE
 // and P2P_PCI_CHUNKSIZE), so that over NVLink LL ends at 16 KiB per pair: H100 and B200 (2.29.2) show that
 // step. The starts of A100 were read under 2.27.3, so its rule is used with them.
-constexpr double kDirectLL = 16 << 10, kDirectPart = 64 << 10;
+constexpr double kDirectPart = 64 << 10;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
 
 unsigned channels_of_pair(const nccl::CommunicatorFacts& facts) {
@@ -51,7 +51,7 @@ bool direct_in_ll(CollectiveKind kind, std::int64_t bytes, const nccl::Communica
   double channels = channels_of_pair(facts);
   if (facts.min_capability >= 90 && facts.ring.type_intra <= nccl::PathType::nvb)
     channels = std::min(channels, std::max(1.0, std::ceil(pair / kDirectPart)));
-  return facts.nodes == 1 && !facts.simple_only && pair <= kDirectLL * channels;
+  return facts.nodes == 1 && !facts.simple_only && pair <= nccl::kPointToPointLL * channels;
 }
 
 Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, Microseconds network,

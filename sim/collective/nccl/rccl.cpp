@@ -4,13 +4,13 @@
 #include <array>
 #include <limits>
 
+#include "sim/collective/nccl/tuner_constants.hpp"
+
 namespace topsim::collective::nccl {
 namespace {
 
 // On one box of eight: up to how many bytes MSCCL's all-pairs all-reduce is used, and up to how many in LL.
 constexpr std::int64_t kAllPairs = 20'000'000, kAllPairsLL = 512 << 10;
-// LL where a message between two GPUs is at most this for each of its channels (NCCL's P2P_LL_THRESHOLD).
-constexpr std::int64_t kDirectLL = 16 << 10;
 constexpr double kMoreBoxes = 3.8;  // factor on an all-reduce's LL128 limit beyond two boxes
 
 // The figures by which RCCL ranks the algorithms of an all-reduce: microseconds and shares of a box's rate.
@@ -130,7 +130,7 @@ std::optional<RcclChoice> rccl_choice(CollectiveKind kind, std::int64_t bytes,
     if (kind == CollectiveKind::all_gather && eight)
       return bytes <= gfx.direct_gather
                  ? RcclChoice{Algorithm::direct,
-                              of_rank <= kDirectLL * facts.channels ? Protocol::ll : Protocol::simple}
+                              of_rank <= kPointToPointLL * facts.channels ? Protocol::ll : Protocol::simple}
                  : RcclChoice{};
     if (kind == CollectiveKind::all_gather && of_rank <= gfx.ring_gather_ll)
       return RcclChoice{Algorithm::ring, Protocol::ll};

@@ -1,9 +1,11 @@
-// The measured constants in NCCL's cost model. Source: NCCL 2.30 src/graph/tuning.cc.
+// The measured constants in NCCL's cost model, and the fixed sizes of its channels. Source: NCCL 2.30
+// src/graph/tuning.cc where nothing else is said.
 // Times in microseconds, rates in GB/s. Rows of algorithms follow `Algorithm`, columns are LL, LL128, Simple.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace topsim::collective::nccl {
 
@@ -56,4 +58,9 @@ inline constexpr double kNetOverhead = 1.0, kNetOverheadAmd = 2.0;
 inline constexpr std::array<int, 3> kThreadBytes = {8, 8, 64};
 inline constexpr std::array<int, 3> kThreads = {512, 640, 512};
 inline constexpr int kSlowRingThreads = 256;
+
+// NCCL_STEPS (device.h): the slots of a channel's buffer, and so the most chunks in flight on a connection.
+inline constexpr int kSlots = 8;
+// P2P_LL_THRESHOLD (enqueue.cc): sends and receives use LL up to so many bytes on each channel of a pair.
+inline constexpr std::int64_t kPointToPointLL = 16 << 10;
 }  // namespace topsim::collective::nccl
