@@ -45,16 +45,15 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
     return chunk;
   }
   const bool ring = algorithm == Algorithm::ring;
-  const bool half_buffer =
-      ring && kind <= CollectiveKind::reduce_scatter;  // a chunk takes four slots, in two slices
+  const bool half_buffer = ring && !rooted(kind);  // a chunk takes four slots, in two slices
   return half_buffer ? 4 * slot : slot;
 }
 
 double piece_bytes(const Choice& choice, double share, double chunk) {
   constexpr double kMostPieces = 512;
   if (choice.protocol == Protocol::simple) return chunk;
-  const auto p = static_cast<std::size_t>(choice.protocol);
-  const double threads = nccl::kThreads[p] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
+  const double threads =
+      nccl::kThreads[nccl::row(choice.protocol)] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
   const double pass = threads * (choice.protocol == Protocol::ll ? 8 : 60);
   return std::min(chunk, std::max(pass, share / kMostPieces));
 }

@@ -13,12 +13,10 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
-#include "sim/program/program.hpp"
+#include "sim/collective/kinds.hpp"
 #include "topology/routes.hpp"
 
 namespace topsim::collective {
-
-using program::CollectiveKind;
 
 enum class Algorithm : std::uint8_t {
   tree,

@@ -19,7 +19,7 @@ int count_of(int index, int found, int channels) {
 
 void lower_ring(CollectiveKind kind, const Placement& placement, int channels, UsageBuilder& usage) {
   const double n = placement.ranks;
-  const bool pipeline = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+  const bool pipeline = rooted(kind);
   const double per_edge = pipeline ? 1 : (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
   const int found = placement.tuner->facts().ring.channels;
   for (int c = 0; c < std::min(found, channels); ++c) {

@@ -17,11 +17,6 @@ namespace topsim::collective {
 // 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit yet.
 void as_message(const UsageBuilder& usage, Activity& out);
 
-// NCCL's tuner chooses for it.
-inline bool tuned(CollectiveKind kind) {
-  return kind <= CollectiveKind::reduce;
-}
-
 struct NcclModel::Impl {
   Impl(const topology::Router& r, Overrides o, TimeOptions t, std::shared_ptr<Searches> searches)
       : router(r),

@@ -18,7 +18,7 @@ class RingSteps {
         timing_(timing),
         steps_(steps),
         n_(placement.ranks),
-        pipeline_(kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce),
+        pipeline_(rooted(kind)),
         rounds_(kind == CollectiveKind::all_reduce ? 2 * (n_ - 1) : n_ - 1),
         chunk_(chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes,
                            placement.tuner->facts())),

@@ -67,7 +67,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                          : ll    ? kDirectStart[gpu]
                                  : kDirectStartSimple[gpu]);
   if (options.network && facts.nodes > 1)
-    t.network = Microseconds(nccl::kNetLatency[1][2]) + extra_hop(facts, network);
+    t.network = Microseconds(nccl::of(nccl::kNetLatency, Algorithm::ring, Protocol::simple)) +
+                extra_hop(facts, network);
   t.latency = t.start + t.network;
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) {
@@ -81,7 +82,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     // tuner's time of a network operation, or as long as the NIC needs for it. No sweep is public.
     const double others = n - facts.min_local_ranks,         // of the rank that has most of them
         nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes per microsecond
-    const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
+    const double posting = nccl::net_overhead(facts.amd_host),
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
     t.latency += std::max(0.0, others - 1) * t.post;

@@ -13,7 +13,6 @@ namespace topsim::collective {
 namespace {
 
 using nccl::CommunicatorFacts;
-using nccl::gathers;
 using nccl::least_known;
 using nccl::log2_ceil;
 using nccl::log2_floor;
@@ -96,31 +95,35 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
                      const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const bool tree = choice.algorithm == Algorithm::tree;
-  const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
+  const bool simple = choice.protocol == Protocol::simple;
+  const auto figure = [&](const nccl::PerAlgorithm& table, bool of_tree) {
+    return nccl::of(table, of_tree ? Algorithm::tree : Algorithm::ring, choice.protocol);
+  };
   const StepCosts& costs =
       facts.min_capability == 0 ? kRcclSteps : kSteps[nccl::generation_of(facts.min_capability)];
-  const double starts[] = {costs.ll, costs.ll128, costs.simple},
-               steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+  const nccl::PerProtocol starts = {costs.ll, costs.ll128, costs.simple},
+                          steps = {costs.ll_step, costs.ll128_step, costs.simple_step};
   const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
   // With one GPU per box sending and receiving overlap, so nothing is hidden: the tree's figure.
-  const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
-  const bool rccl_hop = facts.rccl && !(net_row == 1 && p == 2);
+  const bool as_tree = tree || facts.ranks == facts.nodes;
+  const bool rccl_hop = facts.rccl && (as_tree || !simple);
   StepTiming t{
-      .start = Microseconds(nccl::kBaseLatency[row][p]),
-      .inside =
-          Microseconds((inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency)[row][p]),
-      .between = Microseconds(rccl_hop ? rccl_net(net_row == 0, p == 2) : nccl::kNetLatency[net_row][p])};
+      .start = Microseconds(figure(nccl::kBaseLatency, tree)),
+      .inside = Microseconds(
+          figure(inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency, tree)),
+      .between = Microseconds(rccl_hop ? rccl_net(as_tree, simple) : figure(nccl::kNetLatency, as_tree))};
   if (facts.nodes > 1 && !tree) {
-    const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead;
-    t.inside = std::max(t.inside, Microseconds(posting * (p == 2 ? 3 : 1)));
+    const double posting = nccl::net_overhead(facts.amd_host);
+    t.inside = std::max(t.inside, Microseconds(posting * (simple ? 3 : 1)));
   }
   if (options.step_costs) {
+    const std::size_t p = nccl::row(choice.protocol);
     t.start = Microseconds(starts[p]);
     // Between boxes the tuner's step already contains the wait for the network. The sweeps' steps are for
     // NVLink; for PCIe NCCL's own figures are used.
     const bool nvlink = facts.max_local_ranks == 1 || inside <= nccl::PathType::nvb;
-    if (nvlink && (facts.nodes == 1 || p == 0))
-      t.inside += Microseconds(steps[p] - nccl::kNvlinkLatency[row][p]);
+    if (nvlink && (facts.nodes == 1 || choice.protocol == Protocol::ll))
+      t.inside += Microseconds(steps[p] - figure(nccl::kNvlinkLatency, tree));
   }
   if (options.network) t.between += extra_hop(facts, network);
   return t;
@@ -195,9 +198,11 @@ Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, cons
   if (options.network) t.latency += hops.between * extra_hop(facts, network);
   const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
   if (choice.algorithm == Algorithm::nvls_tree)
-    t.latency += Microseconds(2 * rounded_off * nccl::kNetLatency[5][2]);
+    t.latency +=
+        Microseconds(2 * rounded_off * nccl::of(nccl::kNetLatency, Algorithm::nvls_tree, Protocol::simple));
   if (choice.algorithm == Algorithm::pat)
-    t.latency += Microseconds(rounded_off * nccl::kNetLatency[6][2] / 3.5);
+    t.latency +=
+        Microseconds(rounded_off * nccl::of(nccl::kNetLatency, Algorithm::pat, Protocol::simple) / 3.5);
   return {};
 }
 
@@ -262,7 +267,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow. In a queue of
   // calls a rank begins the next call when it has passed on its part, so only its own hop counts. Not fitted:
   // 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; a single call takes 300 more.
-  if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {
+  if (ring && t.cap > 0 && rooted(kind)) {
     const double share = s / choice.channels;
     t.latency += Microseconds((n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels /
                               t.cap * 1e6);
@@ -275,7 +280,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (options.nvls_pipeline &&
       (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
     const Microseconds start(kSteps[nccl::generation_of(facts.min_capability)].simple -
-                             nccl::kNvlinkLatency[4][2]);
+                             nccl::of(nccl::kNvlinkLatency, Algorithm::nvls, Protocol::simple));
     sum_in_switches(kind, choice, bytes, tuner, start, hops.between, t);
   }
   return t;
@@ -285,7 +290,7 @@ StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tun
                       Microseconds network, Microseconds latency, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   StepTiming t = hop_costs(choice, tuner, network, options);
-  if (choice.algorithm == Algorithm::ring && kind <= CollectiveKind::reduce_scatter) {
+  if (choice.algorithm == Algorithm::ring && !rooted(kind)) {
     // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
     // chain really crosses more often. Its steps share the total time.
     const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);

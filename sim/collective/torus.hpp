@@ -18,7 +18,7 @@ namespace topsim::collective {
 
 // The collectives that a block of a torus does axis after axis; the others are messages.
 [[nodiscard]] inline bool by_axes(CollectiveKind kind) {
-  return kind <= CollectiveKind::reduce || kind == CollectiveKind::barrier;
+  return tuned(kind) || kind == CollectiveKind::barrier;
 }
 
 // A communicator that fills a block of the torus.

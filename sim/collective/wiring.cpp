@@ -68,8 +68,8 @@ std::vector<Hop> ring_of(const Placement& placement, int channel) {
     const nccl::Channel &here = in_box(b), &there = in_box(next);
     for (std::size_t i = 0; i + 1 < here.gpus.size(); ++i)
       hops.push_back(join(placement, {b, here.gpus[i]}, {b, here.gpus[i + 1]}));
-    hops.push_back(join(placement, {b, here.gpus.back(), here.leave_net},
-                        {next, there.gpus.front(), there.enter_net}));
+    hops.push_back(
+        join(placement, {b, here.gpus.back(), here.leave_net}, {next, there.gpus.front(), there.enter_net}));
   }
   return hops;
 }
@@ -92,9 +92,9 @@ std::vector<Hop> tree_of(const Placement& placement, int channel) {
     const auto parent = static_cast<std::size_t>(place.parent);
     const nccl::Channel& above = in_box(parent);
     const bool on_second = on_second_gpu(boxes[parent].graphs->tree, above, place.second_child);
-    hops.push_back(join(placement, {b, chain.gpus.front(), chain.enter_net},
-                        {parent, above.gpus[on_second ? 1 : 0],
-                         on_second ? above.leave_net : above.enter_net}));
+    hops.push_back(
+        join(placement, {b, chain.gpus.front(), chain.enter_net},
+             {parent, above.gpus[on_second ? 1 : 0], on_second ? above.leave_net : above.enter_net}));
   }
   return hops;
 }

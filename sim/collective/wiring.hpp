@@ -1,5 +1,5 @@
-// Who is wired to whom in NCCL's channels, read by both forms of a collective: the pipelined form loads the links
-// of these hops, the message form sends its messages over them. Facts: NCCL 2.30 graph/connect.cc,
+// Who is wired to whom in NCCL's channels, read by both forms of a collective: the pipelined form loads the
+// links of these hops, the message form sends its messages over them. Facts: NCCL 2.30 graph/connect.cc,
 // graph/rings.cc, graph/trees.cc.
 #pragma once
 
@@ -26,7 +26,9 @@ struct Hop {
             .from_nic = from_nic,
             .to_nic = to_nic};
   }
-  [[nodiscard]] Hop back() const { return {to, from, to_rank, from_rank, to_box, from_box, to_nic, from_nic}; }
+  [[nodiscard]] Hop back() const {
+    return {to, from, to_rank, from_rank, to_box, from_box, to_nic, from_nic};
+  }
 };
 
 // The numbers of channels may exceed what searches found: the channels found are then used again, by trees in
@@ -34,8 +36,8 @@ struct Hop {
 
 // A ring through all boxes, in order of travel, beginning at the first box.
 [[nodiscard]] std::vector<Hop> ring_of(const Placement& placement, int channel);
-// Each rank's hop to its parent, box after box: a chain in each box, and over the boxes one of NCCL's two binary
-// trees, which complement each other (inner boxes of one are leaves of the other).
+// Each rank's hop to its parent, box after box: a chain in each box, and over the boxes one of NCCL's two
+// binary trees, which complement each other (inner boxes of one are leaves of the other).
 [[nodiscard]] std::vector<Hop> tree_of(const Placement& placement, int channel);
 // NVLSTree: from a head (GPU that sums a share in the NVSwitch) to the same head of the parent's box.
 [[nodiscard]] std::vector<Hop> head_tree_of(const Placement& placement, int head, bool second);

@@ -90,7 +90,7 @@ double rank_of(const Ranked& r, double rate, bool ring, bool simple, double byte
                               static_cast<int>(r.correction.size()) - 1);
   const double share = (facts.nodes <= 2 ? r.share_of_two : r.share) *
                        r.correction[static_cast<std::size_t>(size)] * (ring ? n / (2 * (n - 1)) : 0.5);
-  const double posting = (facts.amd_host ? 2.0 : 1.0) * (simple ? 3 : 1);
+  const double posting = net_overhead(facts.amd_host) * (simple ? 3 : 1);
   const double boxes = log2_floor(facts.nodes);
   const double chain = ring ? 2 * (n - nodes) * std::max(r.inside, posting) + 2 * (nodes - 1) * r.between
                             : 2 * ((n / nodes - 1) * r.inside + boxes * r.between);
@@ -104,8 +104,8 @@ Algorithm least(std::int64_t bytes, const CommunicatorFacts& facts) {
     const RankedProtocols& rows = ring ? gfx.ring : gfx.tree;
     best[ring] = std::numeric_limits<double>::infinity();
     for (std::size_t p = 0; p < rows.size(); ++p)
-      best[ring] =
-          std::min(best[ring], rank_of(rows[p], gfx.rate, ring, p == 2, static_cast<double>(bytes), facts));
+      best[ring] = std::min(best[ring], rank_of(rows[p], gfx.rate, ring, p == row(Protocol::simple),
+                                                static_cast<double>(bytes), facts));
   }
   return best[1] < best[0] ? Algorithm::ring : Algorithm::tree;
 }

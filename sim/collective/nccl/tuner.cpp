@@ -13,12 +13,6 @@ namespace {
 std::size_t row(CollectiveKind kind) {
   return static_cast<std::size_t>(kind);
 }
-std::size_t row(Algorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
-}
-std::size_t row(Protocol protocol) {
-  return static_cast<std::size_t>(protocol);
-}
 
 int steps(CollectiveKind kind, int ranks) {
   if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
@@ -98,7 +92,7 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
         return false;
       break;
     case Algorithm::nvls:
-      if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return false;
+      if (rooted(kind)) return false;
       if (!facts_.nvls || (several && (!facts_.collnet || gathers(kind)))) return false;
       break;
     case Algorithm::nvls_tree:
@@ -176,13 +170,12 @@ double Tuner::tree_channel_bandwidth(Protocol protocol) const {
 
 double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol, double told) const {
   const GraphSummary& g = graph(algorithm);
-  const std::size_t a = row(algorithm), p = row(protocol);
   const int nodes = facts_.nodes, ranks = facts_.ranks, local = ranks / nodes;
   const PerAlgorithm& inside = g.type_intra == PathType::nvl ? kNvlinkLatency : kPcieLatency;
-  const double intra = inside[a][p], base = kBaseLatency[a][p];
+  const double intra = of(inside, algorithm, protocol), base = of(kBaseLatency, algorithm, protocol);
   // With one GPU per box sending and receiving overlap, so nothing is hidden: the tree's figure. The latency
   // that a plugin reports counts twice where the GPU's memory is flushed.
-  const double inter = kNetLatency[ranks == nodes ? row(Algorithm::tree) : a][p] +
+  const double inter = of(kNetLatency, ranks == nodes ? Algorithm::tree : algorithm, protocol) +
                        told * (protocol == Protocol::simple ? 2 : 1);
   const int hops = nodes == 1 ? 0 : log2_floor(nodes);
   switch (algorithm) {
@@ -201,14 +194,13 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
     default:
       break;
   }
-  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
+  if (rooted(kind)) {
     const PerAlgorithm& link = nodes == 1 ? inside : kNetLatency;
-    if (g.same_channels) return base + link[a][p];
-    return base + ranks * link[protocol == Protocol::simple ? row(Algorithm::tree) : a][p];
+    if (g.same_channels) return base + of(link, algorithm, protocol);
+    return base + ranks * of(link, protocol == Protocol::simple ? Algorithm::tree : algorithm, protocol);
   }
   double overhead = 0;
-  if (nodes > 1)
-    overhead = (facts_.amd_host ? kNetOverheadAmd : kNetOverhead) * (protocol == Protocol::simple ? 3 : 1);
+  if (nodes > 1) overhead = net_overhead(facts_.amd_host) * (protocol == Protocol::simple ? 3 : 1);
   const int between = nodes == 1 ? 0 : kind == CollectiveKind::all_reduce ? 2 * (nodes - 1) : nodes - 1;
   return base + (steps(kind, ranks) - between) * std::max(intra, overhead) + between * inter;
 }

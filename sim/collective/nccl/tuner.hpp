@@ -14,14 +14,10 @@
 
 namespace topsim::collective::nccl {
 
-// All-gather and reduce-scatter, which move a share to or from each rank.
-[[nodiscard]] constexpr bool gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
-}
-
-inline constexpr int kCollectives = 5;  // all_reduce, all_gather, reduce_scatter, broadcast, reduce
-inline constexpr int kAlgorithms = 7;   // up to PAT
-inline constexpr int kProtocols = 3;
+// Rows of the tables of costs. The kinds that are tuned come first.
+inline constexpr int kCollectives = static_cast<int>(CollectiveKind::reduce) + 1;
+inline constexpr int kAlgorithms = static_cast<int>(Algorithm::pat) + 1;
+inline constexpr int kProtocols = static_cast<int>(Protocol::simple) + 1;
 
 struct Cost {
   double bandwidth = 0;  // GB/s of the collective's bytes; 0: not available
@@ -44,7 +40,7 @@ class Tuner {
   // Microseconds; nothing where the pair is not available.
   [[nodiscard]] std::optional<double> time(CollectiveKind kind, Algorithm algorithm, Protocol protocol,
                                            std::int64_t bytes) const;
-  // REQUIRES: kind is one of the five collectives. Overrides that leave nothing fall back to the ring.
+  // REQUIRES: tuned(kind). Overrides that leave nothing fall back to the ring.
   [[nodiscard]] Choice choose(CollectiveKind kind, std::int64_t bytes, const Overrides& overrides) const;
   [[nodiscard]] int channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) const;
   // What one channel of a tree moves at most, both ways together, GB/s.

@@ -7,11 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sim/collective/collective.hpp"
+
 namespace topsim::collective::nccl {
 
 using PerProtocol = std::array<double, 3>;
 using PerAlgorithm =
     std::array<PerProtocol, 7>;  // tree, ring, collnet direct, collnet chain, NVLS, NVLS tree, PAT
+[[nodiscard]] constexpr std::size_t row(Algorithm algorithm) {
+  return static_cast<std::size_t>(algorithm);
+}
+[[nodiscard]] constexpr std::size_t row(Protocol protocol) {
+  return static_cast<std::size_t>(protocol);
+}
+// REQUIRES: algorithm is NCCL's, of a collective.
+[[nodiscard]] constexpr double of(const PerAlgorithm& table, Algorithm algorithm, Protocol protocol) {
+  return table[row(algorithm)][row(protocol)];
+}
 
 inline constexpr PerAlgorithm kBaseLatency = {
     {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}, {8.0, 8.0, 8.0}}};
@@ -51,7 +63,9 @@ inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
      {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
 
 // Posting one network operation, by host; three times for Simple.
-inline constexpr double kNetOverhead = 1.0, kNetOverheadAmd = 2.0;
+[[nodiscard]] constexpr double net_overhead(bool amd_host) {
+  return amd_host ? 2.0 : 1.0;
+}
 
 // Bytes a thread should have before another channel pays off, and threads of a channel (enqueue.cc,
 // device.h).
