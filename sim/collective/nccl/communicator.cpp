@@ -136,24 +136,26 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
   return box;
 }
 
-CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
-                        int max_local, bool sharp, const BufferSizes& asked) {
-  CommunicatorFacts facts;
-  facts.nodes = nodes;
-  facts.ranks = ranks;
-  facts.min_local_ranks = min_local;
-  facts.max_local_ranks = max_local;
+namespace {
+
+using Boxes = std::vector<const Box*>;
+
+void agree_on_graphs(const Boxes& boxes, CommunicatorFacts& facts) {
   facts.ring = least(boxes, &Box::ring);
   facts.tree = least(boxes, &Box::tree);
   facts.nvls_graph = least(boxes, &Box::nvls);
   facts.collnet_chain = least(boxes, &Box::collnet_chain);
   facts.collnet_direct = least(boxes, &Box::collnet_direct);
+}
 
+void agree_on_machines(const Boxes& boxes, CommunicatorFacts& facts) {
   const System& first = boxes.front()->system;
   facts.min_capability = first.min_compute_capability();
   facts.max_capability = first.max_compute_capability();
-  facts.nvswitch = true;
+  facts.nvlink_bandwidth = first.total_bandwidth();
   facts.min_net_bandwidth = std::numeric_limits<float>::max();
+  facts.nvswitch = true;
+  facts.rccl = true;
   for (const Box* box : boxes) {
     const System& system = box->system;
     facts.min_capability = std::min(facts.min_capability, system.min_compute_capability());
@@ -163,50 +165,72 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
         facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
     facts.nvswitch = facts.nvswitch && system.has_nvswitch();
     facts.min_net_bandwidth = std::min(facts.min_net_bandwidth, slowest_net(*box));
-    facts.nvlink_bandwidth = box == boxes.front()
-                                 ? system.total_bandwidth()
-                                 : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
+    facts.nvlink_bandwidth = std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
+    facts.rccl = facts.rccl && box->mesh && system.infinity_fabric() > 0;
+    facts.infinity_fabric = least_known(facts.infinity_fabric, system.infinity_fabric());
   }
-  facts.mesh = nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
-  facts.rccl = true;
+  facts.mesh = facts.nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
+}
+
+// What network plugins say counts also where NCCL asks them for one box; their latencies only between boxes.
+void heed_plugins(const Boxes& boxes, const BufferSizes& asked, CommunicatorFacts& facts) {
   facts.buffers = asked;
-  for (const Box* box : boxes) {
-    facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric() > 0;
-    facts.infinity_fabric = least_known(facts.infinity_fabric, box->system.infinity_fabric());
+  for (const Box* box : boxes)
     for (int n = 0; n < box->system.nets(); ++n) {
-      facts.simple_only |= box->system.net(n).simple_only;
-      facts.rings_and_trees |= box->system.net(n).rings_and_trees;
-      const std::int64_t nvls_chunk = box->system.net(n).nvls_chunk;
-      facts.buffers = facts.buffers.otherwise({box->system.net(n).buffer, nvls_chunk, nvls_chunk});
+      const Vertex& net = box->system.net(n);
+      facts.simple_only |= net.simple_only;
+      facts.rings_and_trees |= net.rings_and_trees;
+      facts.buffers = facts.buffers.otherwise({net.buffer, net.nvls_chunk, net.nvls_chunk});
+      if (facts.nodes == 1) continue;
+      facts.told_latency = std::max(facts.told_latency, net.told_latency);
+      facts.hop_latency = std::max(facts.hop_latency, net.hop_latency);
     }
-    for (int n = 0; nodes > 1 && n < box->system.nets(); ++n) {
-      facts.told_latency = std::max(facts.told_latency, box->system.net(n).told_latency);
-      facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);
-    }
+  facts.buffers = facts.buffers.otherwise(default_buffers(facts.nodes));
+}
+
+void measure_wires(const Boxes& boxes, CommunicatorFacts& facts) {
+  for (const Box* box : boxes) {
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
     facts.through_host_memory |= box->system.through_host_memory();
-    if (nodes == 1) {
+    if (facts.nodes == 1) {
       facts.tree_wire = tree_wire(*box);
       continue;
     }
     facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
     facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
   }
-  facts.buffers = facts.buffers.otherwise(default_buffers(nodes));
-  facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
-  facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
-  if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
+}
 
-  // Rings and trees run twice over each channel of the graph, so that two transfers overlap in it.
+// Rings and trees run twice over each channel of the graph, so that two transfers overlap in it.
+void count_channels(CommunicatorFacts& facts) {
   facts.rings = facts.ring.channels;
   const int found = std::min(facts.ring.channels, facts.tree.channels);
   facts.ring.channels = facts.tree.channels = found;
   facts.channels = std::min(kMaxChannels, 2 * found);
   if (facts.collnet && facts.collnet_chain.bandwidth_intra > facts.collnet_chain.bandwidth_inter &&
-      ranks > nodes)
+      facts.ranks > facts.nodes)
     facts.channels = std::min(kMaxChannels, facts.channels + facts.channels / 2);
-  if (facts.min_capability >= 90 && nodes > 1 && facts.ring.bandwidth_intra > 45 && facts.channels < 16)
+  if (facts.min_capability >= 90 && facts.nodes > 1 && facts.ring.bandwidth_intra > 45 && facts.channels < 16)
     facts.channels *= 2;
+}
+
+}  // namespace
+
+CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
+                        int max_local, bool sharp, const BufferSizes& asked) {
+  CommunicatorFacts facts;
+  facts.nodes = nodes;
+  facts.ranks = ranks;
+  facts.min_local_ranks = min_local;
+  facts.max_local_ranks = max_local;
+  agree_on_graphs(boxes, facts);
+  agree_on_machines(boxes, facts);
+  heed_plugins(boxes, asked, facts);
+  measure_wires(boxes, facts);
+  facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
+  facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
+  if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
+  count_channels(facts);
   return facts;
 }
 }  // namespace topsim::collective::nccl
