@@ -330,8 +330,8 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   }
   for (const std::uint32_t r : result.positions) result.gpus.push_back(gpus[r]);
 
-  std::vector<const nccl::Box*> shapes;
-  std::vector<std::size_t> nics_begin;  // by box
+  std::vector<const nccl::Box*> shapes;  // in the order of the boxes: addresses have none that lasts
+  std::vector<std::size_t> nics_begin;   // by box
   std::uint32_t min_local = kNone, max_local = 0;
   for (std::size_t b = 0; b < result.boxes.size(); ++b) {
     PlacedBox& box = result.boxes[b];
@@ -350,7 +350,6 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   nics_begin.push_back(result.nics.size());
   for (std::size_t b = 0; b < result.boxes.size(); ++b)
     result.boxes[b].nics = std::span(result.nics).subspan(nics_begin[b], nics_begin[b + 1] - nics_begin[b]);
-  std::sort(shapes.begin(), shapes.end());
   const std::lock_guard lock(impl_->searches->found->mutex);
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
   std::unique_ptr<nccl::Tuner>& tuner =
