@@ -33,6 +33,19 @@ class CutOff : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+// The activity on the routes in force; null: as on the first ones. Throws CutOff where its members have no
+// path there and will not have one again.
+[[nodiscard]] inline const fold::Activity::Detour* detour_of(const fold::Activity& activity,
+                                                             const RouteChange& routes) {
+  const fold::Activity::Detour* detour = activity.on(routes.detour);
+  if (detour != nullptr && routes.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
+  return detour;
+}
+[[nodiscard]] inline Duration latency_of(const fold::Activity& activity, const RouteChange& routes) {
+  const fold::Activity::Detour* detour = detour_of(activity, routes);
+  return detour != nullptr ? detour->latency : activity.latency;
+}
+
 class Carrier {
  public:
   virtual ~Carrier() = default;
@@ -75,13 +88,17 @@ class Carrier {
 [[nodiscard]] std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system,
                                                          network::Network& network, bool alone,
                                                          std::unique_ptr<Contention> contention);
-// Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies
-// plain); `plain`: of weight 1; `fluid_nvlink`: messages that stay on NVLink share it as the fluid model
-// says. REQUIRES: system is unfolded with all links, so that link classes are the topology's links.
+// What becomes of the messages of a step plan.
+struct StepForm {
+  bool hops = false;          // one message for all that goes from one rank to another; implies plain
+  bool plain = false;         // of weight 1
+  bool fluid_nvlink = false;  // those that stay on NVLink share it as the fluid model says
+};
+// Every call is its step plan. REQUIRES: system is unfolded with all links, so that link classes are the
+// topology's links.
 [[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
                                                     const fold::System& system,
                                                     const collective::NcclModel& nccl,
-                                                    const topology::Topology& topology,
                                                     network::Network& network, const RunOptions& options,
-                                                    bool hops, bool plain, bool fluid_nvlink);
+                                                    const StepForm& form);
 }  // namespace topsim::executor

@@ -22,9 +22,7 @@ class Pipelined final : public Carrier {
   }
 
   [[nodiscard]] Duration latency(std::uint32_t activity) const override {
-    const fold::Activity& a = system_.activities[activity];
-    const fold::Activity::Detour* detour = detour_of(a);
-    return detour != nullptr ? detour->latency : a.latency;
+    return latency_of(system_.activities[activity], routes_);
   }
 
   [[nodiscard]] bool goes_on() const override { return true; }
@@ -115,12 +113,6 @@ class Pipelined final : public Carrier {
     bool runs = false;
   };
 
-  [[nodiscard]] const fold::Activity::Detour* detour_of(const fold::Activity& a) const {
-    const fold::Activity::Detour* detour = a.on(routes_.detour);
-    if (detour != nullptr && routes_.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
-    return detour;
-  }
-
   [[nodiscard]] network::Transfer transfer_of(std::uint32_t call, std::uint32_t activity) const {
     const fold::Activity& a = system_.activities[activity];
     network::Transfer transfer;
@@ -130,7 +122,7 @@ class Pipelined final : public Carrier {
     transfer.weight = a.weight;
     transfer.latency = a.latency;
     transfer.tag = call;
-    if (const fold::Activity::Detour* detour = detour_of(a)) {
+    if (const fold::Activity::Detour* detour = detour_of(a, routes_)) {
       transfer.usage = fold::Activity::view(detour->usage);
       if (alone_) transfer.own_usage = fold::Activity::view(detour->own_usage);
       transfer.latency = detour->latency;

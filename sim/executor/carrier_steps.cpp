@@ -69,17 +69,16 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, const fo
 class Steps final : public Carrier {
  public:
   Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-        const topology::Topology& topology, network::Network& network, const RunOptions& options, bool hops,
-        bool plain, bool fluid_nvlink)
+        network::Network& network, const RunOptions& options, const StepForm& form)
       : program_(program),
         system_(system),
         nccl_(nccl),
-        topology_(topology),
+        topology_(nccl.router().topology()),
         network_(network),
         options_(options),
-        hops_(hops),
-        plain_(plain || hops),
-        fluid_nvlink_(fluid_nvlink && !plain_),
+        hops_(form.hops),
+        plain_(form.plain || form.hops),
+        fluid_nvlink_(form.fluid_nvlink && !plain_),
         plans_(system.activities.size()) {}
 
   bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
@@ -105,7 +104,7 @@ class Steps final : public Carrier {
   }
 
   [[nodiscard]] Duration latency(std::uint32_t activity) const override {
-    return system_.activities[activity].latency;
+    return latency_of(system_.activities[activity], routes_);
   }
 
   [[nodiscard]] const collective::Choice* choice(std::uint32_t activity) const override {
@@ -322,10 +321,8 @@ class Steps final : public Carrier {
 }  // namespace
 
 std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
-                                      const collective::NcclModel& nccl, const topology::Topology& topology,
-                                      network::Network& network, const RunOptions& options, bool hops,
-                                      bool plain, bool fluid_nvlink) {
-  return std::make_unique<Steps>(program, system, nccl, topology, network, options, hops, plain,
-                                 fluid_nvlink);
+                                      const collective::NcclModel& nccl, network::Network& network,
+                                      const RunOptions& options, const StepForm& form) {
+  return std::make_unique<Steps>(program, system, nccl, network, options, form);
 }
 }  // namespace topsim::executor

@@ -57,8 +57,10 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   // The packet network leaves messages that stay on NVLink to the fluid model.
   const bool shares_as_fluid = model.is_default || packets != nullptr;
   const auto carrier =
-      in_steps ? step_carrier(program, system, nccl, router.topology(), *network, options,
-                              form == CollectiveForm::hops, model.plain_messages, shares_as_fluid)
+      in_steps ? step_carrier(program, system, nccl, *network, options,
+                              {.hops = form == CollectiveForm::hops,
+                               .plain = model.plain_messages,
+                               .fluid_nvlink = shares_as_fluid})
                : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
   if (progress != nullptr) {
     progress->ranks = program.ranks;

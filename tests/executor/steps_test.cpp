@@ -3,7 +3,9 @@
 
 #include <map>
 
+#include "sim/executor/carrier.hpp"
 #include "sim/executor/simulate.hpp"
+#include "sim/network/factory.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue.hpp"
 
@@ -53,6 +55,32 @@ TEST(Steps, ACommunicatorOfOneRankHasNothingToWaitFor) {
   const topology::Topology topology = two_nodes("azure-ndv4");
   for (const CollectiveForm form : {CollectiveForm::steps, CollectiveForm::hops})
     EXPECT_EQ(run(topology, 1, form).step_times.front(), Duration{});
+}
+
+// 3 us on the first routes and 5 on those of a detour, in both forms; where the detour connects no path and
+// none follows, the call can never end.
+TEST(Steps, ACallOfNoBytesTakesTheLatencyOfTheRoutesInForce) {
+  const topology::Topology topology = two_nodes("azure-ndv4");
+  const topology::Router router(topology, 1);
+  const collective::NcclModel nccl(router, {});
+  const program::Program program = all_reduce(2);
+  const Duration first = from_microseconds(3), moved = from_microseconds(5);
+  fold::System system;
+  fold::Activity& call = system.activities.emplace_back();
+  call.latency = first;
+  call.detours = {{{}, {}, moved, ""}, {{}, {}, first, "no path"}};
+  const auto network = network::find_model("flow").make({});
+  const RunOptions options;
+  std::vector<std::unique_ptr<Carrier>> forms;
+  forms.push_back(pipelined_carrier(system, *network, false, nullptr));
+  forms.push_back(step_carrier(program, system, nccl, *network, options, {}));
+  for (const auto& carrier : forms) {
+    EXPECT_EQ(carrier->latency(0), first);
+    carrier->change_routes({.at = {}, .detour = 0}, SimTime{});
+    EXPECT_EQ(carrier->latency(0), moved);
+    carrier->change_routes({.at = {}, .detour = 1, .last = true}, SimTime{});
+    EXPECT_THROW(static_cast<void>(carrier->latency(0)), CutOff);
+  }
 }
 
 // On a p5 an accelerator has four NICs, which NCCL uses as one port; its channels leave by all four, so each
