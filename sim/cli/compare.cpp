@@ -162,13 +162,15 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
     if (std::isinf(verdict.value)) judged_as = "failures leave it no time to train";
     if (!verdict.holds) continue;
     std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ": " << judged_as << ")\n";
-    if (relative && is_share(condition.key))
-      std::cerr << fmt::format(
-          "  hint: here {:.3g} % is a difference to the baseline; for the share itself write {:.3g} in its "
-          "place\n",
-          100 * condition.limit, condition.limit);
     exit = kCheckFailed;
   }
+  // Whether it held or not: read as a share, the answer may be the other one. No share is below zero.
+  if (relative && is_share(condition.key) && condition.limit > 0)
+    std::cerr << fmt::format(
+        "hint: \"{}\": here {:.3g} % is a difference to the baseline; for the share itself write {:.3g} in "
+        "its "
+        "place\n",
+        condition.text, 100 * condition.limit, condition.limit);
   return exit;
 }
 

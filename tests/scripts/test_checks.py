@@ -18,13 +18,18 @@ class Checks(unittest.TestCase):
         self.assertIn("step time", done.stdout)
         self.assertEqual(self.code("run", IB, "--fail-if", "step_time > 1 h"), 0)
 
-    def test_a_percentage_of_a_share_is_a_difference_in_compare_and_the_failure_says_so(self):
+    def test_a_percentage_of_a_share_is_a_difference_in_compare_which_says_so(self):
         # MFU is about 42 % on either seed: as a difference less than 40 %, as a value more.
         words = ["compare", IB, "--with", "run.seed=2", "--seeds", "1", "--no-cost", "--quiet", "--fail-if"]
         done = program.topsim(*words, "mfu < 40 %")
         self.assertEqual(done.returncode, 1)
         self.assertIn("here 40 % is a difference to the baseline; for the share itself write 0.4", done.stderr)
         self.assertEqual(self.code(*words, "mfu < 0.4"), 0)
+        # The other way round it passes, and says just as much how it was read; a share below 0 is no share.
+        done = program.topsim(*words, "mfu > 40 %")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("for the share itself write 0.4", done.stderr)
+        self.assertNotIn("hint", program.topsim(*words, "mfu < -2 %").stderr)
         self.assertEqual(self.code("run", IB, "--quiet", "--fail-if", "mfu < 40 %"), 0)
 
     def test_something_where_the_baseline_has_nothing_is_more_than_any_percentage(self):
