@@ -120,13 +120,20 @@ class GroupBuckets {
       const double owners = std::min(optimizer_shards_, tensors_);
       std::uint32_t last = StageEmitter::kNoOp;
       for (double owner = 0; owner < owners; ++owner)
-        last =
-            emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
-                                CollectiveKind::broadcast, total() * plan_.gathered_parameter_bytes / owners);
+        last = emitter_.collective({.stream = stream_,
+                                    .slot = slot_,
+                                    .phase = Phase::parameter_sync,
+                                    .label = "parameters",
+                                    .kind = CollectiveKind::broadcast,
+                                    .bytes = total() * plan_.gathered_parameter_bytes / owners});
       return last;
     }
-    return emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
-                               CollectiveKind::all_gather, total() * plan_.gathered_parameter_bytes);
+    return emitter_.collective({.stream = stream_,
+                                .slot = slot_,
+                                .phase = Phase::parameter_sync,
+                                .label = "parameters",
+                                .kind = CollectiveKind::all_gather,
+                                .bytes = total() * plan_.gathered_parameter_bytes});
   }
 
   [[nodiscard]] const std::vector<std::uint32_t>& host_copies() const { return copies_; }
@@ -186,9 +193,12 @@ class GroupBuckets {
     const std::size_t next = chunk.gather.size();
     if (next >= chunk.buckets.size()) return;
     const double elements = chunk.buckets[chunk.buckets.size() - 1 - next];
-    chunk.gather.push_back(emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
-                                               CollectiveKind::all_gather,
-                                               elements * plan_.gathered_parameter_bytes));
+    chunk.gather.push_back(emitter_.collective({.stream = stream_,
+                                                .slot = slot_,
+                                                .phase = Phase::parameter_sync,
+                                                .label = "parameters",
+                                                .kind = CollectiveKind::all_gather,
+                                                .bytes = elements * plan_.gathered_parameter_bytes}));
   }
 
   void gather_all(Chunk& chunk) {
@@ -213,16 +223,23 @@ class GroupBuckets {
                                              MemoryKernel::optimizer));
     const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
     const std::uint32_t op =
-        emitter_.collective(stream_, slot_, Phase::gradient_sync, "gradients",
-                            scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                            elements * plan_.gradient_bytes);
+        emitter_.collective({.stream = stream_,
+                             .slot = slot_,
+                             .phase = Phase::gradient_sync,
+                             .label = "gradients",
+                             .kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                             .bytes = elements * plan_.gradient_bytes});
     std::uint32_t summed = op;
     // Shard groups: the ranks that hold the same shard add it up.
     if (replicas_ != Slots::kNoSlot)
-      summed =
-          emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
-                              CollectiveKind::all_reduce, elements * plan_.gradient_bytes / optimizer_shards_,
-                              std::span<const std::uint32_t>(&op, 1), false, false);
+      summed = emitter_.collective({.stream = "replicas",
+                                    .slot = replicas_,
+                                    .phase = Phase::gradient_sync,
+                                    .label = "shards of gradients",
+                                    .kind = CollectiveKind::all_reduce,
+                                    .bytes = elements * plan_.gradient_bytes / optimizer_shards_,
+                                    .after = std::span<const std::uint32_t>(&op, 1),
+                                    .follows_compute = false});
     if (plan_.offload.to != Offload::none)
       copies_.push_back(
           offload_gradients(emitter_, elements / optimizer_shards_, std::span(&summed, 1), false));

@@ -96,10 +96,13 @@ class Loop final : public DataParallel {
     if (!forward_order) std::reverse(matrices.begin(), matrices.end());
     std::vector<Gather> gathers;
     for (const double parameters : matrices)
-      gathers.push_back(
-          {emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
-                               CollectiveKind::all_gather, parameters * plan_.gathered_parameter_bytes),
-           parameters});
+      gathers.push_back({emitter_.collective({.stream = "data",
+                                              .slot = slots_.data,
+                                              .phase = Phase::parameter_sync,
+                                              .label = "parameters",
+                                              .kind = CollectiveKind::all_gather,
+                                              .bytes = parameters * plan_.gathered_parameter_bytes}),
+                         parameters});
     begin_pass(held, unit, std::move(gathers));
     if (!plan_.overlap_param_gather) wait_until(whole_);
   }
@@ -114,18 +117,26 @@ class Loop final : public DataParallel {
 
   void reduce() {
     if (ready_ <= 0) return;
-    std::uint32_t sum = emitter_.collective("data", slots_.data, Phase::gradient_sync, "gradients",
-                                            CollectiveKind::reduce_scatter, ready_ * plan_.gradient_bytes);
+    std::uint32_t sum = emitter_.collective({.stream = "data",
+                                             .slot = slots_.data,
+                                             .phase = Phase::gradient_sync,
+                                             .label = "gradients",
+                                             .kind = CollectiveKind::reduce_scatter,
+                                             .bytes = ready_ * plan_.gradient_bytes});
     if (plan_.overlap_grad_reduce) {
       outstanding_.push_back(sum);
     } else {
       emitter_.wait_for(sum);
     }
     if (slots_.replicas != Slots::kNoSlot)
-      replicated_ = emitter_.collective("replicas", slots_.replicas, Phase::gradient_sync,
-                                        "shards of gradients", CollectiveKind::all_reduce,
-                                        ready_ * plan_.gradient_bytes / plan_.shards.parameters,
-                                        std::span(&sum, 1), false, false);
+      replicated_ = emitter_.collective({.stream = "replicas",
+                                         .slot = slots_.replicas,
+                                         .phase = Phase::gradient_sync,
+                                         .label = "shards of gradients",
+                                         .kind = CollectiveKind::all_reduce,
+                                         .bytes = ready_ * plan_.gradient_bytes / plan_.shards.parameters,
+                                         .after = std::span(&sum, 1),
+                                         .follows_compute = false});
     ready_ = 0;
   }
 

@@ -28,8 +28,12 @@ void add_shared_maxima(StageEmitter& emitter, const ModelSpec& model, const Chun
   const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
   emitter.at({task.micro_batch, chunk.first_layer});
   emitter.compute(Part::layers, phase, compute.memory_bound(2 * bytes, MemoryKernel::elementwise));
-  emitter.wait_for(
-      emitter.collective("maxima", slot, phase, "maxima", program::CollectiveKind::all_reduce, bytes));
+  emitter.wait_for(emitter.collective({.stream = "maxima",
+                                       .slot = slot,
+                                       .phase = phase,
+                                       .label = "maxima",
+                                       .kind = program::CollectiveKind::all_reduce,
+                                       .bytes = bytes}));
   emitter.compute(Part::layers, phase, compute.memory_bound(4 * bytes, MemoryKernel::elementwise, 2));
   emitter.flush();
 }

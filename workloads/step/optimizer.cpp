@@ -48,8 +48,13 @@ void add_optimizer(StageEmitter& emitter, double parameters, double layers, cons
                   compute.memory_bound(parameters * bytes.before_norm, MemoryKernel::optimizer,
                                        (plan.activations == Precision::fp16 ? 4 : 2) + calls));
   if (norm_slot != Slots::kNoSlot)
-    emitter.wait_for(emitter.collective("norm", norm_slot, Phase::gradient_sync, "gradient norm",
-                                        program::CollectiveKind::all_reduce, 4, {}, true));
+    emitter.wait_for(emitter.collective({.stream = "norm",
+                                         .slot = norm_slot,
+                                         .phase = Phase::gradient_sync,
+                                         .label = "gradient norm",
+                                         .kind = program::CollectiveKind::all_reduce,
+                                         .bytes = 4,
+                                         .host_sync = true}));
   if (plan.offload.to != Offload::none) {
     emitter.flush();
     std::vector<std::uint32_t> down(copies.begin(), copies.end());

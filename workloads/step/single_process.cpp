@@ -205,8 +205,12 @@ class SingleProcess {
           bucket.matrices > 1 ? compute_.memory_bound(2 * bucket.elements * width, MemoryKernel::elementwise)
                               : KernelCost{};
       if (sends && bucket.matrices > 1) emitter.compute(Part::optimizer, phase, copy);
-      emitter.wait_for(emitter.collective("data", slots_.data, phase, parameters ? "parameters" : "gradients",
-                                          kind, bucket.elements * width));
+      emitter.wait_for(emitter.collective({.stream = "data",
+                                           .slot = slots_.data,
+                                           .phase = phase,
+                                           .label = parameters ? "parameters" : "gradients",
+                                           .kind = kind,
+                                           .bytes = bucket.elements * width}));
       if (!sends && bucket.matrices > 1) emitter.compute(Part::optimizer, phase, copy);
     }
     emitter.flush();

@@ -218,26 +218,23 @@ void StageEmitter::join() {
   flush();
 }
 
-std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slot, Phase phase,
-                                       std::string_view label, program::CollectiveKind kind, double bytes,
-                                       std::span<const std::uint32_t> after, bool host_sync,
-                                       bool follows_compute, std::int16_t units) {
+std::uint32_t StageEmitter::collective(const Collective& call) {
   flush();
   Op op;
   op.kind = OpKind::collective;
-  op.phase = phase;
-  op.stream = builder_.stream(stream);
-  op.host_sync = host_sync || plan_.host.launch_blocking;
-  op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
+  op.phase = call.phase;
+  op.stream = builder_.stream(call.stream);
+  op.host_sync = call.host_sync || plan_.host.launch_blocking;
+  op.label = builder_.label(fmt::format("{} {}", call.label, program::name_of(call.kind)));
   op.micro_batch = static_cast<std::uint32_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
-  op.collective = kind;
-  op.slot = slot;
-  op.units = units;
-  op.bytes = Bytes(std::llround(bytes));
-  std::vector<std::uint32_t> dependencies(after.begin(), after.end());
-  if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  op.collective = call.kind;
+  op.slot = call.slot;
+  op.units = call.units;
+  op.bytes = Bytes(std::llround(call.bytes));
+  std::vector<std::uint32_t> dependencies(call.after.begin(), call.after.end());
+  if (call.follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
   return builder_.add(op, dependencies);
 }
 

@@ -46,11 +46,20 @@ class StageEmitter {
   void at(const Position& position) { position_ = position; }
 
   void compute(Part part, program::Phase phase, const KernelCost& cost, bool host_sync = false);
-  // On its own stream, after `after` and, unless told otherwise, the compute before it. Returns the op.
-  std::uint32_t collective(std::string_view stream, std::uint8_t slot, program::Phase phase,
-                           std::string_view label, program::CollectiveKind kind, double bytes,
-                           std::span<const std::uint32_t> after = {}, bool host_sync = false,
-                           bool follows_compute = true, std::int16_t units = program::Op::kByChannels);
+  struct Collective {
+    std::string_view stream;  // its own
+    std::uint8_t slot = 0;
+    program::Phase phase = program::Phase::other;
+    std::string_view label;
+    program::CollectiveKind kind = program::CollectiveKind::all_reduce;
+    double bytes = 0;
+    std::span<const std::uint32_t> after{};
+    bool follows_compute = true;  // waits for the compute before it, too
+    bool host_sync = false;
+    std::int16_t units = program::Op::kByChannels;
+  };
+  // Returns the op.
+  std::uint32_t collective(const Collective& call);
   [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
   // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
   std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
@@ -114,9 +123,15 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
       piece.wait != Piece::kNone ? walk.ops[static_cast<std::size_t>(piece.wait)] : kNoOp;
   if (piece.collective) {
     const Channel channel = channel_of(piece.group);
-    walk.ops.back() =
-        collective(channel.stream, channel.slot, walk.phase, name_of(piece.part), piece.kind, piece.bytes,
-                   std::span(&awaited, awaited == kNoOp ? 0 : 1), piece.host_sync, true, piece.units);
+    walk.ops.back() = collective({.stream = channel.stream,
+                                  .slot = channel.slot,
+                                  .phase = walk.phase,
+                                  .label = name_of(piece.part),
+                                  .kind = piece.kind,
+                                  .bytes = piece.bytes,
+                                  .after = std::span(&awaited, awaited == kNoOp ? 0 : 1),
+                                  .host_sync = piece.host_sync,
+                                  .units = piece.units});
     return;
   }
   if (awaited != kNoOp) wait_for(awaited);

@@ -271,8 +271,14 @@ class StageProgram {
     if (message == kNoOp) return;
     if (plan_.splits_messages) {
       const double whole = plan_.tokens() * model_.hidden * bytes_of(plan_.activations);
-      message = emitter_.collective("tensor", slots_.tensor, Phase::transfer, "received",
-                                    CollectiveKind::all_gather, whole, std::span(&message, 1), false, false);
+      message = emitter_.collective({.stream = "tensor",
+                                     .slot = slots_.tensor,
+                                     .phase = Phase::transfer,
+                                     .label = "received",
+                                     .kind = CollectiveKind::all_gather,
+                                     .bytes = whole,
+                                     .after = std::span(&message, 1),
+                                     .follows_compute = false});
     }
     emitter_.wait_for(message);
   }
@@ -286,8 +292,12 @@ class StageProgram {
     emitter_.at({task.micro_batch, 0});
     const auto broadcast = [&](double bytes) {
       if (plan_.tp > 1)
-        emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::forward, "batch",
-                                              CollectiveKind::broadcast, bytes));
+        emitter_.wait_for(emitter_.collective({.stream = "tensor",
+                                               .slot = slots_.tensor,
+                                               .phase = Phase::forward,
+                                               .label = "batch",
+                                               .kind = CollectiveKind::broadcast,
+                                               .bytes = bytes}));
     };
     if (host.waits_for_batch) {
       broadcast(64);
@@ -355,17 +365,24 @@ class StageProgram {
       // Every rank saw its part of the tokens, so gradients of norms, of the biases after reductions, of
       // routers and of latent projections are summed over the tensor group.
       emitter_.join();
-      emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::gradient_sync, "norm gradients",
-                                            CollectiveKind::all_reduce, whole * plan_.gradient_bytes));
+      emitter_.wait_for(emitter_.collective({.stream = "tensor",
+                                             .slot = slots_.tensor,
+                                             .phase = Phase::gradient_sync,
+                                             .label = "norm gradients",
+                                             .kind = CollectiveKind::all_reduce,
+                                             .bytes = whole * plan_.gradient_bytes}));
     }
     const bool tied =
         std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) { return c.first || c.last; });
     if (slots_.embedding != Slots::kNoSlot && tied) {
       emitter_.join();
       const double words = head_parameters(model_) / plan_.tp;
-      emitter_.wait_for(emitter_.collective("embedding", slots_.embedding, Phase::gradient_sync,
-                                            "embedding gradients", CollectiveKind::all_reduce,
-                                            words * plan_.gradient_bytes));
+      emitter_.wait_for(emitter_.collective({.stream = "embedding",
+                                             .slot = slots_.embedding,
+                                             .phase = Phase::gradient_sync,
+                                             .label = "embedding gradients",
+                                             .kind = CollectiveKind::all_reduce,
+                                             .bytes = words * plan_.gradient_bytes}));
     }
     double mine =
         dense_parameters_ / plan_.shards.optimizer + routed_parameters_ / plan_.experts.optimizer_shards;

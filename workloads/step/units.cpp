@@ -212,9 +212,14 @@ class Units final : public DataParallel {
     const bool follows = before.empty();
     if (plan_.shards_experts() && gathered_ != StageEmitter::kNoOp) before.push_back(gathered_);
     for (const double numbers : gathers(group, chunk, unit))  // one after the other: the last ends last
-      state.gather = emitter_.collective(group.stream, group.slot, Phase::parameter_sync, "parameters",
-                                         CollectiveKind::all_gather, numbers * plan_.gathered_parameter_bytes,
-                                         before, false, follows);
+      state.gather = emitter_.collective({.stream = group.stream,
+                                          .slot = group.slot,
+                                          .phase = Phase::parameter_sync,
+                                          .label = "parameters",
+                                          .kind = CollectiveKind::all_gather,
+                                          .bytes = numbers * plan_.gathered_parameter_bytes,
+                                          .after = before,
+                                          .follows_compute = follows});
     gathered_ = state.gather;
   }
 
@@ -250,8 +255,12 @@ class Units final : public DataParallel {
                                            MemoryKernel::elementwise));
     std::uint32_t summed = StageEmitter::kNoOp;
     if (group.slot != Slots::kNoSlot) {
-      summed = emitter_.collective(group.stream, group.slot, Phase::gradient_sync, "gradients",
-                                   CollectiveKind::reduce_scatter, group.ready * plan_.gradient_bytes);
+      summed = emitter_.collective({.stream = group.stream,
+                                    .slot = group.slot,
+                                    .phase = Phase::gradient_sync,
+                                    .label = "gradients",
+                                    .kind = CollectiveKind::reduce_scatter,
+                                    .bytes = group.ready * plan_.gradient_bytes});
       if (plan_.overlap_grad_reduce) {
         outstanding_.push_back(summed);
       } else {
@@ -261,10 +270,15 @@ class Units final : public DataParallel {
     if (group.replicas != Slots::kNoSlot) {
       // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
       const bool alone = summed == StageEmitter::kNoOp;
-      summed = group.replicated = emitter_.collective(
-          group.replica_stream, group.replicas, Phase::gradient_sync, "shards of gradients",
-          CollectiveKind::all_reduce, group.ready * plan_.gradient_bytes / group.shards,
-          std::span<const std::uint32_t>(&summed, alone ? 0 : 1), false, alone);
+      summed = group.replicated =
+          emitter_.collective({.stream = group.replica_stream,
+                               .slot = group.replicas,
+                               .phase = Phase::gradient_sync,
+                               .label = "shards of gradients",
+                               .kind = CollectiveKind::all_reduce,
+                               .bytes = group.ready * plan_.gradient_bytes / group.shards,
+                               .after = std::span<const std::uint32_t>(&summed, alone ? 0 : 1),
+                               .follows_compute = alone});
       if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
     }
     if (plan_.offload.to != Offload::none)
