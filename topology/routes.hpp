@@ -58,9 +58,10 @@ class Router {
   ~Router();
   Router(Router&&) noexcept;
 
-  // Unreachable pairs give an empty route; `why_unreachable` gives the reason in one sentence for the user.
+  // Unreachable pairs give an empty route; `why_unreachable` gives the reason in one sentence for the user,
+  // with the NICs that the route would take.
   void route(const RouteQuery& query, Route& out) const;
-  [[nodiscard]] std::string why_unreachable(DeviceId from, DeviceId to) const;
+  [[nodiscard]] std::string why_unreachable(const RouteQuery& query) const;
   // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above); invalid when there is none.
   [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
   // The NICs over which the connections of a device rotate, by RouteQuery::connection.

@@ -49,14 +49,14 @@ std::vector<SumTrees::Links> SumTrees::parts(const PlacedBox& from, const Placed
   topology::Route route;
   DeviceId at = gpu(from, head);
   const DeviceId end = gpu(to, head);
-  router_.route({.from = at,
-                 .to = end,
-                 .connection = static_cast<std::uint64_t>(head),
-                 .from_nic = nic(from, head),
-                 .to_nic = nic(to, head),
-                 .one_port = true},
-                route);
-  if (!route.reachable()) throw ConfigError(router_.why_unreachable(at, end));
+  const topology::RouteQuery query{.from = at,
+                                   .to = end,
+                                   .connection = static_cast<std::uint64_t>(head),
+                                   .from_nic = nic(from, head),
+                                   .to_nic = nic(to, head),
+                                   .one_port = true};
+  router_.route(query, route);
+  if (!route.reachable()) throw ConfigError(router_.why_unreachable(query));
   std::vector<Links> parts(1);
   while (at != end) {
     std::vector<LinkId> ways;
@@ -158,8 +158,9 @@ SumTree SumTrees::over_boxes(int head, bool second) const {
     order.insert(order.end(), below[order[i]].begin(), below[order[i]].end());
   const auto edge = [&](const Hop& hop) {
     topology::Route route;
-    router_.route(hop.query(head_connection(head, second)), route);
-    if (!route.reachable()) throw ConfigError(router_.why_unreachable(hop.from, hop.to));
+    const topology::RouteQuery query = hop.query(head_connection(head, second));
+    router_.route(query, route);
+    if (!route.reachable()) throw ConfigError(router_.why_unreachable(query));
     return SumWay{{}, route.latency, hop.from_nic, hop.to_nic};
   };
   SumTree tree;

@@ -42,7 +42,7 @@ class UsageBuilder {
     if (!route_.reachable() && query.from != query.to)
       throw ConfigError({Problem{{},
                                  "topology.fabric",
-                                 router_.why_unreachable(query.from, query.to),
+                                 router_.why_unreachable(query),
                                  {},
                                  "the collective's channels join these; kind fat-tree joins all NICs",
                                  {}}});

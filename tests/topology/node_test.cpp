@@ -151,7 +151,7 @@ TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
       for (const DeviceId b : one.accelerators()) {
         if (a == b) continue;
         router.route({a, b}, r);
-        ASSERT_TRUE(r.reachable()) << router.why_unreachable(a, b);
+        ASSERT_TRUE(r.reachable()) << router.why_unreachable({.from = a, .to = b});
       }
   }
 }
@@ -291,7 +291,7 @@ TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
     Route r;
     const auto gpus = two.accelerators();
     router.route({gpus.front(), gpus.back()}, r);
-    EXPECT_TRUE(r.reachable()) << router.why_unreachable(gpus.front(), gpus.back());
+    EXPECT_TRUE(r.reachable()) << router.why_unreachable({.from = gpus.front(), .to = gpus.back()});
   }
 }
 

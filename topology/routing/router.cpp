@@ -110,7 +110,8 @@ std::uint32_t Router::links_of_cell(std::uint32_t cell) const {
   return impl_->cells->links_of(cell);
 }
 
-std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
+std::string Router::why_unreachable(const RouteQuery& query) const {
+  const DeviceId from = query.from, to = query.to;
   const Topology& t = impl_->topology;
   const std::string sentence = fmt::format("{} cannot reach {}: ", t.name(from), t.name(to));
   const std::uint32_t a = impl_->node_of(from), b = impl_->node_of(to);
@@ -128,9 +129,15 @@ std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
                              ? "the topology has no fabric between nodes (topology.fabric)"
                              : fmt::format("no working cable leaves node{}'s NICs", node));
   }
-  const DeviceId x = impl_->nearest_port(from, 0), y = impl_->nearest_port(to, 0);
-  if (!x.valid() || !y.valid()) return sentence + "one of them is outside every node";
-  return sentence + fmt::format("no working path joins {} and {} over the fabric", t.name(x), t.name(y));
+  if (a == DeviceId::kNone || b == DeviceId::kNone) return sentence + "one of them is outside every node";
+  // Those asked for or, where the ends do not reach these, their own.
+  RouteQuery own = query;
+  own.from_nic = own.to_nic = {};
+  Impl::Stops by = impl_->stops(query);
+  if (!impl_->nic_choice(query, by).reachable) by = impl_->stops(own);
+  const DeviceId leave = by.leave.valid() ? by.leave : impl_->nearest_port(from, query.connection);
+  return sentence +
+         fmt::format("no working path joins {} and {} over the fabric", t.name(leave), t.name(by.enter));
 }
 
 }  // namespace topsim::topology

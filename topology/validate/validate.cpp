@@ -304,7 +304,7 @@ class Check {
       if (lost == gpus.end()) continue;
       const Router router(t_, 0);
       const auto [from, to] = forth ? std::pair(gpus.front(), *lost) : std::pair(*lost, gpus.front());
-      return add(Severity::error, router.why_unreachable(from, to), t_.name(*lost));
+      return add(Severity::error, router.why_unreachable({.from = from, .to = to}), t_.name(*lost));
     }
   }
   [[nodiscard]] std::vector<bool> reached_from(DeviceId start, bool forth) const {

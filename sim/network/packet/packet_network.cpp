@@ -125,7 +125,12 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   std::vector<Connection> connections;
   // Ends that no path connects for now wait on the path that they had.
   if (!find_ways(routes(), key, ends, connections) && !find_ways(router_, key, ends, connections))
-    throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
+    throw ConfigError(router_.why_unreachable({.from = transfer.from,
+                                               .to = transfer.to,
+                                               .connection = transfer.connection,
+                                               .from_nic = transfer.from_nic,
+                                               .to_nic = transfer.to_nic,
+                                               .allow_pxn = transfer.allow_pxn}));
   if (!connections.empty()) ends.channel = &messages_->open(connections);
   return ends_.emplace(key, std::move(ends)).first->second;
 }

@@ -97,7 +97,7 @@ void Testbed::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query
     query = {.from = from, .to = to};
     router_.route(query, out);
   }
-  if (!out.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+  if (!out.reachable()) throw ConfigError(router_.why_unreachable(query));
 }
 
 topology::Route Testbed::route(DeviceId from, DeviceId to) const {
@@ -116,7 +116,7 @@ void Testbed::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, d
     if (out) query.from = out->behind;
     if (in) query.to = in->behind;
     if (out || in) router_.route(query, route_);
-    if (!route_.reachable()) throw ConfigError(router_.why_unreachable(query.from, query.to));
+    if (!route_.reachable()) throw ConfigError(router_.why_unreachable(query));
   }
   usage_.clear();
   for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});

@@ -22,7 +22,7 @@ std::optional<Problem> unreachable_rank(const topology::Router& router, bool fau
     Problem problem;
     const bool listed = router.topology().has_explicit_names();
     problem.path = faulty ? "faults" : listed ? "topology" : "topology.fabric";
-    problem.message = router.why_unreachable(query.from, query.to);
+    problem.message = router.why_unreachable(query);
     problem.help =
         faulty   ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
         : listed ? "topsim topo check finds what is not joined"
