@@ -3,14 +3,13 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/base/mix.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/collective/link_totals.hpp"
 #include "sim/collective/sockets.hpp"
 
 namespace topsim::collective {
@@ -85,13 +84,7 @@ class UsageBuilder {
       stretches_.insert(stretches_.end(), times, {link, coefficient});
       return;
     }
-    if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();
-    std::uint32_t& slot = slots_[slot_of(link, coefficient)];
-    if (slot == kFree) {
-      slot = static_cast<std::uint32_t>(entries_.size());
-      entries_.push_back({link, 0, coefficient});
-    }
-    entries_[slot].times += times;
+    links_.add(link, coefficient, times);
   }
   // Whether a route may stand for others of its kind: only links are counted, and no connection matters.
   [[nodiscard]] bool counts_alike() const {
@@ -126,20 +119,8 @@ class UsageBuilder {
   // REQUIRES: stretches. What was added, one by one.
   [[nodiscard]] SketchedCalls::Route take_sketch() { return {std::move(stretches_), std::move(trips_)}; }
 
-  // REQUIRES: whole links. Sorted by link, one entry a link; `wire` bytes travel for each byte of payload.
-  // Shares of one link are added in order of size, so that alike communicators get the same sums whatever
-  // their links' numbers. May be asked again, but nothing may be added afterwards.
-  void finish(double wire, std::vector<topology::LinkShare>& out) {
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-      return a.link != b.link ? a.link < b.link : a.share < b.share;
-    });
-    out.clear();
-    for (const Entry& entry : entries_) {
-      if (out.empty() || out.back().link != entry.link) out.push_back({entry.link, 0});
-      out.back().share += entry.times * entry.share;
-    }
-    for (topology::LinkShare& use : out) use.share *= wire;
-  }
+  // REQUIRES: whole links. `wire` bytes travel for each byte of payload (LinkTotals::finish).
+  void finish(double wire, std::vector<topology::LinkShare>& out) { links_.finish(wire, out); }
 
  private:
   // NVLink joins trays of a domain without a NIC.
@@ -149,32 +130,11 @@ class UsageBuilder {
     const std::uint32_t domain = router_.scale_up_domain(query.from);
     return domain == DeviceId::kNone || domain != router_.scale_up_domain(query.to);
   }
-  struct Entry {  // `times` times the share
-    LinkId link;
-    std::uint32_t times;
-    double share;
-  };
-  static constexpr std::uint32_t kFree = ~0U;
-  // The entry that counts this share of this link, or would.
-  [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
-    const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * kGoldenGamma;
-    for (std::size_t at = (hash >> 32) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at] == kFree) return at;
-      const Entry& entry = entries_[slots_[at]];
-      if (entry.link == link && entry.share == share) return at;
-    }
-  }
-  void grow() {
-    slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), kFree);
-    for (std::uint32_t e = 0; e < entries_.size(); ++e)
-      slots_[slot_of(entries_[e].link, entries_[e].share)] = e;
-  }
 
   const topology::Router& router_;
   Grain grain_;
   topology::Route route_;
-  std::vector<Entry> entries_;        // a link crossed many times with one share is one
-  std::vector<std::uint32_t> slots_;  // hash table of entries_, a power of two
+  LinkTotals links_;
   std::vector<SketchedCalls::Use> stretches_;
   std::vector<SketchedCalls::Trip> trips_;
   Duration longest_{};
