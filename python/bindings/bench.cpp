@@ -18,7 +18,7 @@ py::tuple bench(const std::string& collective, scenario::Scenario scenario, cons
   if (sizes.first > sizes.last) throw ConfigError("first is more than last", "first=\"8\", last=\"8G\"");
   scenario::force(scenario, algorithm, protocol, channels);
   const auto rows = interruptible(py::none(), [&](executor::Progress& progress) {
-    return scenario::bench(scenario, shipped_catalogue(), what.kind, sizes, &progress);
+    return scenario::bench(scenario, shipped_catalogue(), what.kind, sizes, &progress).rows;
   });
   return py::make_tuple(scenario::bench_json(rows, true, scenario::faults_left_out(scenario)),
                         scenario::bench_table(what, rows));

@@ -15,9 +15,7 @@
 #include "sim/network/packet/spec.hpp"
 #include "sim/scenario/bench/bench_text.hpp"
 #include "sim/scenario/bench/traffic.hpp"
-#include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/scenario/findings/hardware_findings.hpp"
-#include "topology/build.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -93,11 +91,8 @@ void warn_of_empty_nodes(const scenario::Scenario& scenario, const topology::Cat
     std::cerr << "note: " << empty->message << "\n  hint: " << empty->remedy << '\n';
 }
 
-// Called after the simulation, which reports a cluster that cannot be built.
-void warn_of_cables(const scenario::Scenario& scenario, const topology::Catalogue& catalogue) {
-  const topology::Topology topology =
-      topology::build(scenario.topology, catalogue, scenario::build_options(scenario));
-  for (const report::Finding& each : scenario::cable_findings(scenario, topology, catalogue))
+void warn_of(const std::vector<report::Finding>& findings) {
+  for (const report::Finding& each : findings)
     std::cerr << "warning: " << each.message << "\n  hint: " << each.remedy << '\n';
 }
 
@@ -135,7 +130,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   if (what.pattern == scenario::TrafficPattern::point_to_point) {
     traffic.sizes = sizes_of(options, "2", "8M");
     const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic, &stop);
-    warn_of_cables(scenario, catalogue);
+    warn_of(result.findings);
     return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
   }
   if (!options.end.empty() || options.factor != kDoubled)
@@ -158,9 +153,8 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
-  const std::vector<scenario::BenchRow> rows =
-      scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
-  warn_of_cables(scenario, catalogue);
+  const auto [rows, findings] = scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
+  warn_of(findings);
   return options.format == "json"
              ? scenario::bench_json(rows, !progress.stop, scenario::faults_left_out(scenario))
              : scenario::bench_table(what, rows);

@@ -105,7 +105,7 @@ std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalo
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Bytes size = c.points[i].size;
       const auto rows =
-          scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress, searches);
+          scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress, searches).rows;
       if (rows.empty()) break;  // stopped
       results[i].predicted = seconds(rows.front().time);
     }

@@ -101,7 +101,7 @@ inline std::vector<scenario::BenchRow> bench(const Form& form, bool in_steps, sc
   scenario.network.nccl = forced(form.algorithm, form.protocol);
   if (in_steps) scenario.network.collectives = scenario::CollectiveForm::steps;
   if (form.algorithm == Algorithm::direct) scenario.network.nccl = {};
-  return scenario::bench(scenario, topology::test::catalogue(), form.kind, sizes);
+  return scenario::bench(scenario, topology::test::catalogue(), form.kind, sizes).rows;
 }
 
 }  // namespace topsim::collective::fixtures

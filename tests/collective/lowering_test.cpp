@@ -270,7 +270,8 @@ TEST(Lowering, RingsBeyondAPcieSwitchGoByHostMemory) {
     scenario.network.model = "flow";
     scenario.network.nccl = forced(Algorithm::ring);
     const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                                      {Bytes(1 << 30), Bytes(1 << 30), 2});
+                                      {Bytes(1 << 30), Bytes(1 << 30), 2})
+                          .rows;
     return 2 * (gpus - 1.0) / gpus * (1 << 30) / (seconds(rows[0].time) * 1e9);
   };
   EXPECT_GT(bus("rtx-pro-6000-8gpu", 2), 45);
@@ -295,7 +296,8 @@ TEST(Lowering, MoreBytesAreNotFasterOverPcie) {
     Duration last{};
     for (const scenario::BenchRow& row :
          scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                         {Bytes(8), Bytes(256 << 20), 2})) {
+                         {Bytes(8), Bytes(256 << 20), 2})
+             .rows) {
       EXPECT_GE(row.time, last) << node << ' ' << row.size.value();
       last = row.time;
     }
@@ -321,7 +323,8 @@ TEST(Lowering, RingsReachWhatTheirWiresCarry) {
     scenario.network.model = "flow";
     scenario.network.nccl = forced(Algorithm::ring);
     const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                                      {Bytes(c.bytes), Bytes(c.bytes), 2});
+                                      {Bytes(c.bytes), Bytes(c.bytes), 2})
+                          .rows;
     const double bus =
         2 * (c.gpus - 1.0) / c.gpus * static_cast<double>(c.bytes) / (seconds(rows[0].time) * 1e9);
     EXPECT_NEAR(bus / c.published, 1, 0.05) << c.node;

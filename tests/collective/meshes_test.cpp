@@ -21,7 +21,8 @@ TEST(Meshes, TreesOfMi250xRunInTheOrdersOfItsRings) {
   scenario.network.model = "flow";
   scenario.network.nccl = forced(Algorithm::tree);
   const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                                    {Bytes(2 << 10), Bytes(4 << 10), 2});
+                                    {Bytes(2 << 10), Bytes(4 << 10), 2})
+                        .rows;
   EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 1.5, 0.1);
 }
 
@@ -42,7 +43,7 @@ TEST(Meshes, MeshesWithoutSwitchUseAllTheirLinks) {
     scenario::Scenario scenario;
     scenario.topology = boxes("mi355x-8", nodes, "roce-400g");
     scenario.network.model = "flow";
-    return microseconds(scenario::bench(scenario, topology::test::catalogue(), kind, size)[0].time);
+    return microseconds(scenario::bench(scenario, topology::test::catalogue(), kind, size).rows[0].time);
   };
   EXPECT_NEAR(us(1, CollectiveKind::all_reduce) / 36863, 1, 0.05);
   EXPECT_NEAR(us(1, CollectiveKind::all_to_all) / 20839, 1, 0.06);
@@ -157,7 +158,7 @@ TEST(Meshes, OneBoxIsFasterThanSeveral) {
   const auto bench_of = [&](std::uint32_t nodes) {
     scenario::Scenario scenario;
     scenario.topology = boxes("mi300x-8", nodes, "roce-400g");
-    return scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes);
+    return scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes).rows;
   };
   const auto one = bench_of(1), two = bench_of(2), four = bench_of(4);
   for (std::size_t i = 0; i < one.size(); ++i) {

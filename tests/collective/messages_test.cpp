@@ -68,7 +68,7 @@ scenario::Scenario star(int gpus, int capability) {
 }
 double seconds_of_a_gigabyte(const scenario::Scenario& scenario, CollectiveKind kind) {
   const Bytes size(std::int64_t{1'000'000'000});
-  return seconds(scenario::bench(scenario, topology::test::catalogue(), kind, {size, size, 2})[0].time);
+  return seconds(scenario::bench(scenario, topology::test::catalogue(), kind, {size, size, 2}).rows[0].time);
 }
 
 // A rank's own part is copied within its memory while the links carry the rest, so n GPUs send (n - 1)/n of
@@ -282,7 +282,9 @@ TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
     scenario.network.contention = form;
     const scenario::BenchSizes size{Bytes(256 << 20), Bytes(256 << 20), 2};
     return microseconds(
-        scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all, size)[0].time);
+        scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all, size)
+            .rows[0]
+            .time);
   };
   using scenario::ContentionForm;
   EXPECT_GT(us("fat-tree", 4, ContentionForm::calibrated), 1.1 * us("fat-tree", 4, ContentionForm::ideal));

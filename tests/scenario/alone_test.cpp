@@ -28,7 +28,7 @@ TEST(StepsOfATensorGroup, TakeWhatTheSameMessagesTakeOneByOne) {
       if (row.group_size != 8 || row.bytes < Bytes(1 << 20) || row.kind == "all_reduce") continue;
       const auto kind = row.kind == "all_gather" ? collective::CollectiveKind::all_gather
                                                  : collective::CollectiveKind::reduce_scatter;
-      const auto rows = bench(scenario, catalogue, kind, {row.bytes, row.bytes, 2});
+      const auto rows = bench(scenario, catalogue, kind, {row.bytes, row.bytes, 2}).rows;
       EXPECT_NEAR(microseconds(row.each), microseconds(rows.at(0).time), 1e-3) << network << ' ' << row.kind;
       ++checked;
     }
@@ -52,7 +52,8 @@ TEST(StepsOfATensorGroup, AreNamedForWhatIsSent) {
         "test.json", {}, library);
     const bool in_steps = form[0] == 's';
     const Bytes bytes(64 << 20);
-    const auto rows = bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2});
+    const auto rows =
+        bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2}).rows;
     EXPECT_EQ(name_of(rows.at(0).choice.algorithm), in_steps ? "Ring" : "NVLS");
     int checked = 0;
     const report::Result result = simulate(scenario, catalogue, {}, nullptr).result;

@@ -28,7 +28,9 @@ collective::Choice ran(const char* node, int nodes, CollectiveKind kind,
   scenario.network.model = "flow";
   scenario.network.nccl = overrides;
   scenario.network.collectives = form;
-  return bench(scenario, topology::test::catalogue(), kind, {Bytes(1 << 20), Bytes(1 << 20), 2})[0].choice;
+  return bench(scenario, topology::test::catalogue(), kind, {Bytes(1 << 20), Bytes(1 << 20), 2})
+      .rows[0]
+      .choice;
 }
 
 collective::Overrides forced(Algorithm algorithm, std::optional<Protocol> protocol = {}) {
@@ -76,7 +78,8 @@ TEST(Bench, FewerChannelsOfNvlsAreSlower) {
     for (const int channels : {1, 4, 16, 32}) {
       scenario.network.nccl.channels = channels;
       time[channels] = seconds(bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                                     {Bytes(1LL << 30), Bytes(1LL << 30), 2})[0]
+                                     {Bytes(1LL << 30), Bytes(1LL << 30), 2})
+                                   .rows[0]
                                    .time);
     }
     EXPECT_GT(time[1], 3 * time[4]);
@@ -86,7 +89,8 @@ TEST(Bench, FewerChannelsOfNvlsAreSlower) {
     }
     scenario.network.nccl.channels.reset();
     EXPECT_EQ(time[16], seconds(bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
-                                      {Bytes(1LL << 30), Bytes(1LL << 30), 2})[0]
+                                      {Bytes(1LL << 30), Bytes(1LL << 30), 2})
+                                    .rows[0]
                                     .time));
   }
 }
@@ -98,7 +102,8 @@ TEST(Bench, ADomainIsNoSlowerThanTwo) {
   const auto time = [&](const char* nodes) {
     const Scenario scenario =
         read_scenario("configs/gb200-nvl72.json", std::vector<std::string>{nodes}, library);
-    return bench(scenario, catalogue, CollectiveKind::all_reduce, {Bytes(256 << 20), Bytes(256 << 20), 2})[0]
+    return bench(scenario, catalogue, CollectiveKind::all_reduce, {Bytes(256 << 20), Bytes(256 << 20), 2})
+        .rows[0]
         .time;
   };
   EXPECT_LT(time("topology.nodes=18"), time("topology.nodes=36"));
@@ -130,7 +135,8 @@ TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
     scenario.network.model = "flow";
     Duration before{};
     for (const BenchRow& row : bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all,
-                                     {Bytes(8), Bytes(1 << 24), 4})) {
+                                     {Bytes(8), Bytes(1 << 24), 4})
+                                   .rows) {
       EXPECT_GE(row.time, before) << node << ", " << row.size.value() << " bytes";
       before = row.time;
     }
@@ -141,7 +147,7 @@ std::vector<BenchRow> rows_of(const char* node, int nodes, CollectiveKind kind, 
   Scenario scenario;
   scenario.topology = topology::test::cluster(node, nodes, nodes > 1 ? "rail" : "none");
   scenario.network.model = "flow";
-  return bench(scenario, topology::test::catalogue(), kind, {Bytes(bytes), Bytes(bytes), 2});
+  return bench(scenario, topology::test::catalogue(), kind, {Bytes(bytes), Bytes(bytes), 2}).rows;
 }
 
 // Of 8 bytes, 16 ranks have none each when nccl-tests deals out multiples of 16 bytes, and of one byte nobody
@@ -184,7 +190,8 @@ TEST(Bench, SaysWhatStandsInForAChoiceWithoutAMessageForm) {
   scenario.topology = topology::test::cluster("trn2", 1, "rail");
   scenario.network.collectives = CollectiveForm::steps;
   const Bytes size(1 << 20);
-  const auto rows = bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2});
+  const auto rows =
+      bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2}).rows;
   const std::string table = bench_table(bench_collective("all_reduce"), rows);
   EXPECT_EQ(table.substr(0, table.find('\n')),
             fmt::format("# Torus has no message form here: {} stands in for it",
@@ -203,7 +210,8 @@ TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
     scenario.faults = std::move(faults);
     const Bytes size(std::int64_t{1} << 30);
     return microseconds(
-               bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2})[0]
+               bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2})
+                   .rows[0]
                    .time) /
            1000;
   };
@@ -239,7 +247,7 @@ TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
     scenario.network.model = "flow";
     const Bytes size(std::int64_t{1} << 30);
     const BenchRow row =
-        bench(scenario, topology::test::catalogue(), CollectiveKind::all_gather, {size, size, 2})[0];
+        bench(scenario, topology::test::catalogue(), CollectiveKind::all_gather, {size, size, 2}).rows[0];
     EXPECT_EQ(row.nics, 8) << link;
     EXPECT_EQ(row.idle_nics, idle) << link;
   }
@@ -263,7 +271,8 @@ TEST(Bench, ARailThatIsDownIsAsIfNoNodeHadANicOnIt) {
     }
     const Bytes size(std::int64_t{4} << 30);
     return microseconds(
-               bench(scenario, topology::test::catalogue(), CollectiveKind::all_gather, {size, size, 2})[0]
+               bench(scenario, topology::test::catalogue(), CollectiveKind::all_gather, {size, size, 2})
+                   .rows[0]
                    .time) /
            1000;
   };

@@ -25,7 +25,9 @@ TEST(RingAllReduce, Of64GpusTakesTheSameTimeInPacketsAsInTheFluid) {
               R"(", "nccl": {"algorithm": "ring", "protocol": ")" + protocol + R"("}}})",
           "test.json", {}, library);
       return microseconds(
-          bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2}).at(0).time);
+          bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2})
+              .rows.at(0)
+              .time);
     };
     for (const Bytes bytes : {Bytes(16 << 20), Bytes(64 << 20)}) {
       const double fluid = time("flow", "pipelined", bytes), packets = time("packet", "steps", bytes);

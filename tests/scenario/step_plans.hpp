@@ -44,7 +44,8 @@ inline Planned planned_all_reduce(const Scenario& scenario, Bytes bytes,
 }
 
 inline double all_reduce_microseconds(const Scenario& scenario, Bytes bytes) {
-  return microseconds(
-      bench(scenario, catalogue(), collective::CollectiveKind::all_reduce, {bytes, bytes, 2}).at(0).time);
+  return microseconds(bench(scenario, catalogue(), collective::CollectiveKind::all_reduce, {bytes, bytes, 2})
+                          .rows.at(0)
+                          .time);
 }
 }  // namespace topsim::scenario::step_plans

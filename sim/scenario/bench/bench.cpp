@@ -18,6 +18,7 @@
 #include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/cluster/faults.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/findings/hardware_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -228,9 +229,9 @@ std::int64_t faults_left_out(const Scenario& scenario) {
   return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(holds_throughout));
 }
 
-std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
-                            CollectiveKind kind, const BenchSizes& sizes, const executor::Progress* progress,
-                            const std::shared_ptr<collective::Searches>& searches) {
+Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, CollectiveKind kind,
+            const BenchSizes& sizes, const executor::Progress* progress,
+            const std::shared_ptr<collective::Searches>& searches) {
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
     open_to_flowlets(scenario, topology);
@@ -245,7 +246,7 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     const BenchRun run{scenario, router,
                        nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
                        progress, std::move(changed.capacity_changes)};
-    return rows_of(run, kind, sizes);
+    return {rows_of(run, kind, sizes), cable_findings(scenario, topology, catalogue)};
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

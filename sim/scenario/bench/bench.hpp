@@ -7,6 +7,7 @@
 
 #include "sim/collective/collective.hpp"
 #include "sim/executor/progress.hpp"
+#include "sim/report/result.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 
@@ -31,12 +32,17 @@ struct BenchRow {
   int nics = 0, idle_nics = 0;  // where host copies limit it: of the first rank's node
 };
 
+struct Bench {
+  std::vector<BenchRow> rows;
+  std::vector<report::Finding> findings;  // on the cluster's cables
+};
+
 // On the cluster with those faults of links, NICs and switches that hold from the beginning to the end. Sizes
 // are rounded down to what nccl-tests would send (multiples of 16 bytes per rank). Collectives in the
 // scenario's form (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
 // `progress` may be null; when its stop flag rises the rows so far come back. `searches` may be those of
 // others.
-[[nodiscard]] std::vector<BenchRow> bench(
+[[nodiscard]] Bench bench(
     const Scenario& scenario, const topology::Catalogue& catalogue, collective::CollectiveKind kind,
     const BenchSizes& sizes, const executor::Progress* progress = nullptr,
     const std::shared_ptr<collective::Searches>& searches = collective::no_searches_yet());

@@ -9,6 +9,7 @@
 #include "sim/collective/sockets.hpp"
 #include "sim/scenario/bench/testbed.hpp"
 #include "sim/scenario/bench/traffic.hpp"
+#include "sim/scenario/findings/hardware_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
@@ -295,6 +296,7 @@ PointToPoint messages_between(const Scenario& scenario, const topology::Catalogu
     if (!row) break;
     result.rows.push_back(*row);
   }
+  result.findings = cable_findings(scenario, topology, catalogue);
   return result;
 }
 }  // namespace

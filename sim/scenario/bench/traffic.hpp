@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/result.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 
@@ -82,7 +83,8 @@ struct PointToPoint {
   bool without_nic = false;  // nor are there such copies: ports of chips
   std::vector<PointToPointRow> rows;
   std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
-  bool complete = true;  // false: stopped, rows are missing
+  std::vector<report::Finding> findings;  // on the cluster's cables
+  bool complete = true;                   // false: stopped, rows are missing
 };
 
 // Whether a pattern runs on the textbook's fabric, where a run cannot be stopped.
