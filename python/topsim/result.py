@@ -20,7 +20,7 @@ _COLUMNS = {
     "collectives": ("group", "kind", "group_size", "bytes", "calls", "seconds_each", "bus_bandwidth", "algorithm",
                     "protocol", "channels"),
     "critical_path": ("what", "seconds", "share"),
-    "findings": ("severity", "message", "path", "remedy"),
+    "findings": ("severity", "message", "path", "remedy", "id", "assumed"),
 }
 
 
@@ -166,7 +166,7 @@ class Result:
 
     @property
     def findings(self) -> Table:
-        """severity, message, path (in the scenario), remedy."""
+        """severity, message, path (in the scenario), remedy, id, settings that it says were assumed."""
         return Table._of_rows("findings", self._dict["findings"], _COLUMNS["findings"])
 
     def rank(self, number: int) -> Dict[str, Any]:

@@ -215,15 +215,22 @@ void find_unshared(const FindingContext& context, Findings& out) {
 
 // Assumptions on which the step depends. The result's left_open contains all of them.
 void find_assumed(const FindingContext& context, Findings& out) {
-  std::vector<std::string> parts = context.facts.assumed;
+  std::vector<std::string> parts = context.facts.assumed, paths;
   const bool launch_bound = share_of_step(context.result, Reason::host) >= kLaunchBound;
   for (const ScenarioFacts::Open& open : context.facts.open) {
-    if (share_of_step(context.result, open.reason) >= open.from && !(open.more_launches && launch_bound))
-      parts.push_back(open.phrase);
+    if (share_of_step(context.result, open.reason) < open.from || (open.more_launches && launch_bound))
+      continue;
+    parts.push_back(open.phrase);
+    paths.push_back(open.path);
   }
   if (parts.empty()) return;
-  out.push_back({Severity::note, fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
-                 "workload.plan", "say what differs; left_open of the JSON result lists every default"});
+  out.push_back({Severity::note,
+                 fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
+                 "workload.plan",
+                 "say what differs; left_open of the JSON result lists every default",
+                 0,
+                 {},
+                 std::move(paths)});
 }
 
 using Finder = void (*)(const FindingContext&, Findings&);

@@ -184,7 +184,9 @@ json findings_json(const std::vector<Finding>& findings) {
     list.push_back({{"severity", each.severity == Severity::warning ? "warning" : "note"},
                     {"message", each.message},
                     {"path", each.path},
-                    {"remedy", each.remedy}});
+                    {"remedy", each.remedy},
+                    {"id", each.id},
+                    {"assumed", each.assumed}});
   }
   return list;
 }

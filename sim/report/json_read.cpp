@@ -90,8 +90,11 @@ metrics::PathShare path_of(const json& value) {
 }
 
 Finding finding_of(const json& value) {
-  return {value.at("severity") == "warning" ? Severity::warning : Severity::note, value.at("message"),
-          value.at("path"), value.at("remedy")};
+  Finding finding{value.at("severity") == "warning" ? Severity::warning : Severity::note, value.at("message"),
+                  value.at("path"), value.at("remedy")};
+  finding.id = value.value("id", std::string());
+  finding.assumed = value.value("assumed", std::vector<std::string>());
+  return finding;
 }
 
 template <class Row>

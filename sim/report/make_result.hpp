@@ -25,7 +25,7 @@ struct ScenarioFacts {
   std::vector<std::string> assumed;  // what the scenario leaves open and this run assumed, one phrase each
   // Left open, and reported where its communication is exposed: {assumption, share of the step}.
   struct Open {
-    std::string phrase;
+    std::string phrase, path;  // of the setting
     executor::Reason reason;
     double from;                 // share of the step
     bool more_launches = false;  // is what the other choice would cost

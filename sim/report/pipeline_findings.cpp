@@ -103,6 +103,6 @@ void find_bubble(const FindingContext& context, Findings& out) {
   if (!cause.what.empty()) message += "; " + cause.what;
   constexpr double kMostOfTheStep = 0.5;  // hardly ever intended
   out.push_back({share >= kMostOfTheStep ? Severity::warning : Severity::note, std::move(message),
-                 std::move(cause.path), std::move(cause.remedy), share});
+                 std::move(cause.path), std::move(cause.remedy), share, "pipeline_bubble"});
 }
 }  // namespace topsim::report

@@ -74,6 +74,8 @@ struct Finding {
   std::string path;     // where in the scenario: topology.fabric.oversubscription
   std::string remedy;   // what to do about it
   double share = 0;     // of the step that it is about, which orders findings; not printed
+  std::string id{};     // by which programs know it, whatever its words; empty: none looks for it
+  std::vector<std::string> assumed{};  // settings left open, by path, that it says were assumed
 };
 
 struct Result {

@@ -135,7 +135,7 @@ class RunPage(Pages):
             ("8xH100-ib", [], ["user buffers (tp_overlap=userbuffers)"], ["smaller tp"]),
             ("8xH100-ib", ["workload.plan.tp_overlap=userbuffers"], [], ["user buffers", "smaller tp"]),
             ("8xV100-dgx1", [], ["smaller tp"], ["user buffers"]),  # Transformer Engine does not run on V100
-            ("alibaba-hpn7", [], ["overlap_param_gather=false", "virtual stages"], ["fewer stages"]),
+            ("alibaba-hpn7", [], ["overlap_param_gather false", "virtual_stages"], ["fewer stages"]),
             ("alibaba-hpn7", ["workload.plan.overlap_param_gather=false"], ["virtual stages"], ["overlap_param_gather"]),
             ("megascale", [], ["more micro-batches"], ["overlap_param_gather", "virtual stages", "fewer stages"]),
         ]

@@ -33,14 +33,16 @@ const nodeSize = () => {
   return Math.max(0, ...nodes.map((node, n) => devices.filter((each) => each.node === n && each.kind === "accelerator").reduce((sum, each) => sum + each.count, 0) / node.count)) || Infinity;
 };
 // Where the run found that this plan leaves them out and could have them.
-const userBuffers = () => (result.findings.some((each) => each.message.includes("without user buffers (tp_overlap)")) ? "user buffers (tp_overlap=userbuffers)" : null);
+const userBuffers = () => (result.findings.some((each) => each.assumed?.includes("workload.plan.tp_overlap")) ? "user buffers (tp_overlap=userbuffers)" : null);
+// Where the schedule alone makes the bubble, what of a shorter schedule fits; else what the run found to hold stages up.
 const bubbleRemedies = (plan) => {
+  const found = result.findings.find((each) => each.id === "pipeline_bubble");
+  if (found && found.path !== "workload.plan.global_batch") return [found.remedy];
   // Fewer stages mean more replicas, whose exchange must stay hidden.
   const fewer = fitsHalved(plan, "pp") && result.accelerators.idle_seconds.data_parallel < 0.05 * result.step.seconds ? "fewer stages" : null;
   if (generates) return [fewer];
   const chunks = plan.virtual_stages ?? 1, layers = workload.model?.layers || Infinity;
   return [
-    chunks === 1 && plan.overlap_param_gather ? "overlap_param_gather=false (its gathers begin stage after stage)" : null,
     "more micro-batches a step",
     chunks === 1 && [undefined, "1f1b"].includes(plan.schedule) && microBatches(plan) % plan.pp === 0 && layers >= 2 * plan.pp ? "virtual stages" : null,
     fewer,

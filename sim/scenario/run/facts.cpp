@@ -95,6 +95,7 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
     facts.open.push_back(
         {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
                    "recipes turn on",
+         .path = "workload.plan.tp_overlap",
          .reason = Reason::tensor_parallel,
          .from = kTensor,
          .more_launches = true});  // they split products
@@ -105,7 +106,7 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
     facts.open.push_back(
         {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
          "HybridEP",
-         Reason::expert_parallel, kExperts});
+         "workload.plan.token_dispatcher", Reason::expert_parallel, kExperts});
 }
 
 // States the assumed domain size, if the nodes do not fill whole domains.
