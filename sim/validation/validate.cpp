@@ -104,8 +104,10 @@ std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalo
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Bytes size = c.points[i].size;
-      const auto rows =
-          scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress, searches).rows;
+      const auto [rows, findings] =
+          scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress, searches);
+      for (const report::Finding& each : findings)  // what the row describes would not be what is simulated
+        if (each.path.starts_with("network.nccl")) throw ConfigError(each.message, each.remedy);
       if (rows.empty()) break;  // stopped
       results[i].predicted = seconds(rows.front().time);
     }

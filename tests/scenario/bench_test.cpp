@@ -282,4 +282,21 @@ TEST(Bench, ARailThatIsDownIsAsIfNoNodeHadANicOnIt) {
   EXPECT_NEAR(six / whole, 8.0 / 6, 0.03);
 }
 
+// What a setting asks for and the cluster has not is said with the rows.
+TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("hgx-a100", 2, "rail");
+  scenario.topology.fabric.link.use = "ib-hdr";
+  const auto findings = [&] {
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2})
+        .findings;
+  };
+  EXPECT_TRUE(findings().empty());
+  scenario.network.nccl.sharp = true;
+  ASSERT_EQ(findings().size(), 1u);
+  EXPECT_EQ(findings()[0].path, "network.nccl.sharp");
+  scenario.topology.fabric.sharp = true;
+  EXPECT_TRUE(findings().empty());
+}
 }  // namespace topsim::scenario::bench_test

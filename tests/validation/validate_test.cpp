@@ -104,6 +104,19 @@ TEST_F(Files, ARowThatCannotBeSimulatedFailsItsFamily) {
   EXPECT_FALSE(report.passed());
 }
 
+// Fabric and switches of the table's cluster do not sum: a ring would stand under SHARP's name.
+TEST_F(Files, ASweepThatAsksForWhatItsClusterHasNotIsNotSimulated) {
+  std::string text = kTable;
+  const std::string at = "\"base\": {";
+  text.replace(text.find(at), at.size(), at + "\"network\": {\"nccl\": {\"sharp\": true}}, ");
+  write("mine", text);
+  const Report report =
+      validate(find_cases({"a sweep"}, library()), topology::Catalogue::load("configs"), library());
+  ASSERT_FALSE(report.predictions.empty());
+  EXPECT_FALSE(report.predictions[0].predicted);
+  EXPECT_THAT(report.predictions[0].problem, HasSubstr("network.nccl.sharp is on"));
+}
+
 TEST_F(Files, MistakesOfATableHaveTheirPlace) {
   std::string text = kTable;
   text.replace(text.find("\"10 ms\""), 7, "\"10\"");

@@ -18,6 +18,7 @@
 #include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/cluster/faults.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/findings/forced_findings.hpp"
 #include "sim/scenario/findings/hardware_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
@@ -246,7 +247,10 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
     const BenchRun run{scenario, router,
                        nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
                        progress, std::move(changed.capacity_changes)};
-    return {rows_of(run, kind, sizes), cable_findings(scenario, topology, catalogue)};
+    std::vector<report::Finding> findings = unmet_settings(scenario.network.nccl, topology);
+    for (report::Finding& each : cable_findings(scenario, topology, catalogue))
+      findings.push_back(std::move(each));
+    return {rows_of(run, kind, sizes), std::move(findings)};
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

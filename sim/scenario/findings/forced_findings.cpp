@@ -11,10 +11,29 @@
 
 namespace topsim::scenario {
 
+std::vector<report::Finding> unmet_settings(const collective::Overrides& asked,
+                                            const topology::Topology& topology) {
+  std::vector<report::Finding> out;
+  if (asked.sharp.value_or(false) && !topology.sharp)
+    out.push_back({report::Severity::warning,
+                   "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
+                   "topology.fabric.sharp=true switches them on, InfiniBand's can"});
+  if (topology.nvlink_sharp) return out;
+  const auto without_sums = [&](const char* key, std::string_view is) {
+    out.push_back({report::Severity::warning,
+                   fmt::format("network.nccl.{} is {}, and no NVSwitch here sums", key, is),
+                   std::string("network.nccl.") + key, "those of Hopper and later do"});
+  };
+  if (asked.nvls.value_or(false)) without_sums("nvls", "on");
+  if (asked.nvls_chunksize) without_sums("nvls_chunksize", "set");
+  if (asked.nvlstree_max_chunksize) without_sums("nvlstree_max_chunksize", "set");
+  return out;
+}
+
 std::vector<report::Finding> forced_findings(const Scenario& scenario, const topology::Topology& topology,
                                              const report::Result& result) {
-  std::vector<report::Finding> out;
   const collective::Overrides& forced = scenario.network.nccl;
+  std::vector<report::Finding> out = unmet_settings(forced, topology);
   const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen, const char* key,
                          std::string_view why) {
     std::set<std::string> others;
@@ -43,10 +62,6 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
     never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol",
           collective::nccl::kLowLatencyNeeds);
   }
-  if (forced.sharp.value_or(false) && !topology.sharp)
-    out.push_back({report::Severity::warning,
-                   "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
-                   "topology.fabric.sharp=true switches them on, InfiniBand's can"});
   // Between nodes NVLS also sums in the fabric's switches; CollNet always does.
   const std::size_t of_a_node = topology.accelerators().size() / std::max<std::size_t>(topology.nodes(), 1);
   double summed = 0, all = 0;  // seconds of all calls
@@ -65,15 +80,6 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                    "topology.fabric.sharp",
                    "NCCL has all-reduces summed there, where that is quicker; gradients that are scattered "
                    "(zero 1 and above) are none"});
-  const auto without_sums = [&](const char* key, std::string_view is) {
-    if (topology.nvlink_sharp) return;
-    out.push_back({report::Severity::warning,
-                   fmt::format("network.nccl.{} is {}, and no NVSwitch here sums", key, is),
-                   std::string("network.nccl.") + key, "those of Hopper and later do"});
-  };
-  if (forced.nvls.value_or(false)) without_sums("nvls", "on");
-  if (forced.nvls_chunksize) without_sums("nvls_chunksize", "set");
-  if (forced.nvlstree_max_chunksize) without_sums("nvlstree_max_chunksize", "set");
   return out;
 }
 }  // namespace topsim::scenario

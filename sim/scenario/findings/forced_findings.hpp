@@ -1,4 +1,4 @@
-// Settings of network.nccl, or abilities of the fabric, that no collective of the run used.
+// Settings of network.nccl, or abilities of the fabric, that do nothing.
 #pragma once
 
 #include <vector>
@@ -9,6 +9,10 @@
 
 namespace topsim::scenario {
 
+// Those for which the topology has no part, whatever runs.
+[[nodiscard]] std::vector<report::Finding> unmet_settings(const collective::Overrides& asked,
+                                                          const topology::Topology& topology);
+// These, and those that no collective of the run used.
 [[nodiscard]] std::vector<report::Finding> forced_findings(const Scenario& scenario,
                                                            const topology::Topology& topology,
                                                            const report::Result& result);

@@ -165,13 +165,13 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
   const topology::FabricSpec& fabric = scenario.topology.fabric;
   if ((!fabric.link.latency && !fabric.nic_latency) || topology.nodes() < 2) return;
   for (const DeviceId nic : topology.nics_of_node(0)) {
-    const double hop = collective::nccl::net_plugin_of(topology.model_of(nic)).hop.count();
-    if (hop == 0) continue;
+    const auto* plugin = collective::nccl::net_plugin_of(topology.model_of(nic));
+    if (plugin == nullptr || plugin->hop.count() == 0) continue;
     out.push_back(
         {report::Severity::note,
          fmt::format("a hop of collectives over {} takes the {:g} us of AWS' network plugin: shorter "
                      "latencies of cables and NICs change nothing in them",
-                     topology.model_of(nic), hop),
+                     topology.model_of(nic), plugin->hop.count()),
          fabric.link.latency ? "topology.fabric.link.latency" : "topology.fabric.nic_latency",
          "bench p2p, and latencies beyond the plugin's, follow them"});
     return;
