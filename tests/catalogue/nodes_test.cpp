@@ -117,7 +117,8 @@ TEST(Nodes, OfProvidersHaveTheRateTheySell) {
   for (const auto& [id, gbit] :
        {std::pair("p4de", 400), std::pair("p5", 3200), std::pair("p5e", 3200), std::pair("p5en", 3200),
         std::pair("azure-nd-h100-v5", 3200), std::pair("azure-nd-h200-v5", 3200),
-        std::pair("oci-bm-gpu-h100-8", 3200), std::pair("gcp-a3-megagpu-8g", 1600)}) {
+        std::pair("oci-bm-gpu-h100-8", 3200), std::pair("gcp-a3-megagpu-8g", 1600),
+        std::pair("gcp-a3-ultragpu-8g", 3200), std::pair("gcp-a4-highgpu-8g", 3200)}) {
     double sum = 0;
     for (const NicGroup& group : shipped().node(id).nics)
       if (group.compute) sum += group.count * group.ports * group.rate.value() * 8e-9;

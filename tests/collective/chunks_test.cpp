@@ -79,13 +79,16 @@ TEST(Chunks, OfRingsAreHalfABufferAndOfTreesASlot) {
 // AWS's network plugin sets buffer and chunk sizes on P5, unless the job does. The settings of one job must
 // not appear in the next, though both share the cache of searches.
 TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {
-  const Cluster p5(boxes("p5", 2, "efa-100g")), dgx(boxes("dgx-h100", 2));
+  const Cluster p5(boxes("p5", 2, "efa-100g")), alone(boxes("p5", 1)), a4(boxes("gcp-a4-highgpu-8g", 1)),
+      dgx(boxes("dgx-h100", 2));
   const auto searches = no_searches_yet();
   const auto buffers = [&](const Cluster& cluster, const Overrides& overrides) {
     const Placer placer(cluster.router, overrides, searches);
     return placer.place(cluster.topology.accelerators()).tuner->facts().buffers;
   };
   EXPECT_EQ(buffers(p5, {}), (BufferSizes{8 * kMiB, 512 * kKiB, 512 * kKiB}));
+  EXPECT_EQ(buffers(alone, {}), buffers(p5, {}));  // loaded without cables, too
+  EXPECT_EQ(buffers(a4, {}).nvls_chunk, 512 * kKiB);
   Overrides asked;
   asked.nvls_chunksize = Bytes(256 * kKiB);
   EXPECT_EQ(buffers(p5, asked), (BufferSizes{8 * kMiB, 256 * kKiB, 512 * kKiB}));

@@ -172,18 +172,17 @@ void agree_on_machines(const Boxes& boxes, CommunicatorFacts& facts) {
   facts.mesh = facts.nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
 }
 
-// What network plugins say counts also where NCCL asks them for one box; their latencies only between boxes.
+// What network plugins set counts for one box, too; their latencies only between boxes.
 void heed_plugins(const Boxes& boxes, const BufferSizes& asked, CommunicatorFacts& facts) {
   facts.buffers = asked;
   for (const Box* box : boxes)
-    for (int n = 0; n < box->system.nets(); ++n) {
-      const Vertex& net = box->system.net(n);
-      facts.simple_only |= net.simple_only;
-      facts.rings_and_trees |= net.rings_and_trees;
-      facts.buffers = facts.buffers.otherwise({net.buffer, net.nvls_chunk, net.nvls_chunk});
+    for (const NetPlugin& plugin : box->system.plugins()) {
+      facts.simple_only |= plugin.simple_only;
+      facts.rings_and_trees |= plugin.rings_and_trees;
+      facts.buffers = facts.buffers.otherwise({plugin.buffer, plugin.nvls_chunk, plugin.nvls_tree_most});
       if (facts.nodes == 1) continue;
-      facts.told_latency = std::max(facts.told_latency, net.told_latency);
-      facts.hop_latency = std::max(facts.hop_latency, net.hop_latency);
+      facts.told_latency = std::max(facts.told_latency, plugin.told.count());
+      facts.hop_latency = std::max(facts.hop_latency, plugin.hop.count());
     }
   facts.buffers = facts.buffers.otherwise(default_buffers(facts.nodes));
 }

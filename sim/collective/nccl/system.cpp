@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include "sim/collective/nccl/net_plugins.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 
 namespace topsim::collective::nccl {
@@ -197,7 +196,9 @@ int System::read_device(const topology::Topology& topology, DeviceId id, std::ui
   }
   if (d.kind == DeviceKind::pcie_switch) return add({.kind = VertexKind::pci});
   const int vertex = add({.kind = VertexKind::nic});
-  read_port(topology, id, vertex, node, ports_below, works);
+  const NetPlugin* plugin = net_plugin_of(topology.model_of(id));
+  if (plugin != nullptr) plugins_.push_back(*plugin);
+  read_port(topology, id, vertex, node, plugin != nullptr && plugin->joins_nics, ports_below, works);
   return vertex;
 }
 
@@ -231,7 +232,7 @@ void System::read_link(const topology::Topology& topology, LinkId id, int a, int
 }
 
 void System::read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
-                       std::map<DeviceId, int>& below, const Works& works) {
+                       bool joins_nics, std::map<DeviceId, int>& below, const Works& works) {
   double port_rate = 0, wire = 0;
   bool tcp = false;  // TCP sockets use only host memory (net_socket.cc, ptrSupport)
   for (const LinkId l : topology.links_from(nic))
@@ -241,23 +242,16 @@ void System::read_port(const topology::Topology& topology, DeviceId nic, int ver
       wire += topology.link(l).capacity.value();
     }
   if (port_rate == 0) return;
-  const NetPlugin plugin = net_plugin_of(topology.model_of(nic));
   Vertex port{.kind = VertexKind::net,
               .node = node,
               .gpu_direct = !tcp && topology.facts_of(nic).gpu_direct,
               .number = static_cast<int>(topology.device(nic).local),
               .bandwidth = static_cast<float>(port_rate / 1e9),
               .in_network_reduction = topology.sharp,
-              .told_latency = plugin.told.count(),
-              .hop_latency = plugin.hop.count(),
-              .simple_only = plugin.simple_only,
-              .rings_and_trees = plugin.rings_and_trees,
-              .buffer = plugin.buffer,
-              .nvls_chunk = plugin.nvls_chunk,
               .accelerators = accelerators_nearest(topology, nic),
               .wire = wire / 1e9};
   const float bandwidth = port.bandwidth;
-  if (const auto above = plugin.joins_nics ? switch_above(topology, nic) : std::nullopt) {
+  if (const auto above = joins_nics ? switch_above(topology, nic) : std::nullopt) {
     const auto [known, first] = below.try_emplace(*above, static_cast<int>(vertices_.size()));
     if (!first) {
       Vertex& joined = vertices_[static_cast<std::size_t>(known->second)];

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/collective/nccl/net_plugins.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::collective::nccl {
@@ -38,11 +39,8 @@ struct Vertex {
   int number = 0;                         // GPUs: local number in the box (NVML's); ports: number of the NIC
   float bandwidth = 0;                    // network ports
   bool in_network_reduction = false;      // network ports
-  double told_latency = 0, hop_latency = 0;           // network ports: net_plugins.hpp, microseconds
-  bool simple_only = false, rings_and_trees = false;  // the same
-  std::int64_t buffer = 0, nvls_chunk = 0;            // the same
-  int rails = 1;                                      // network ports: NICs that are one port
-  int accelerators = 0;  // network ports: of the box, nearest to it, members or not
+  int rails = 1;                          // network ports: NICs that are one port
+  int accelerators = 0;                   // network ports: of the box, nearest to it, members or not
   // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice depends on it.
   double wire = 0;
   std::vector<int> edges{};  // leaving, best first: NVLink, PCIe down, PCIe up, socket link
@@ -86,6 +84,8 @@ class System {
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
   [[nodiscard]] CpuVendor cpu_vendor() const { return cpu_vendor_; }
+  // Of the NICs that have one. NCCL loads them at its start, also for a job that needs no network.
+  [[nodiscard]] const std::vector<NetPlugin>& plugins() const { return plugins_; }
   // The speed of an Infinity Fabric link between the GPUs (RCCL's boxes), GB/s; 0: none.
   [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
   // Some pair of GPUs uses NCCL's shared-memory transport (through host memory), not being able to write
@@ -139,7 +139,7 @@ class System {
   void read_link(const topology::Topology& topology, LinkId id, int a, int b);  // of vertices a and b
   // A port of its NIC or, where a plugin joins the NICs below a PCIe switch, a rail more of `below`'s.
   void read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
-                 std::map<DeviceId, int>& below, const Works& works);
+                 bool joins_nics, std::map<DeviceId, int>& below, const Works& works);
   void order_edges();
   [[nodiscard]] std::vector<Path> paths_to(int base) const;  // from every vertex
   [[nodiscard]] Path joined(const Path& first, const Path& second) const;
@@ -159,6 +159,7 @@ class System {
   std::vector<Vertex> vertices_;
   std::vector<Edge> edges_;
   std::vector<int> gpus_, nets_, cpus_;
+  std::vector<NetPlugin> plugins_;
   int nvswitch_ = -1;
   bool inter_ = false, through_host_memory_ = false;
   double infinity_fabric_ = 0;
