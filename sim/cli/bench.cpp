@@ -93,7 +93,8 @@ void warn_of_empty_nodes(const scenario::Scenario& scenario, const topology::Cat
 
 void warn_of(const std::vector<report::Finding>& findings) {
   for (const report::Finding& each : findings)
-    std::cerr << "warning: " << each.message << "\n  hint: " << each.remedy << '\n';
+    std::cerr << report::name_of(each.severity) << ": " << each.message << "\n  hint: " << each.remedy
+              << '\n';
 }
 
 std::string traffic(const Options& options, const scenario::TrafficName& what,

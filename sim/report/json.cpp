@@ -181,7 +181,7 @@ json path_json(const std::vector<metrics::PathShare>& shares) {
 json findings_json(const std::vector<Finding>& findings) {
   json list = json::array();
   for (const Finding& each : findings) {
-    list.push_back({{"severity", each.severity == Severity::warning ? "warning" : "note"},
+    list.push_back({{"severity", name_of(each.severity)},
                     {"message", each.message},
                     {"path", each.path},
                     {"remedy", each.remedy},

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/executor/outcome.hpp"
@@ -68,6 +69,9 @@ struct CollectiveRow {
 };
 
 enum class Severity : std::uint8_t { note, warning };
+[[nodiscard]] constexpr std::string_view name_of(Severity severity) {
+  return severity == Severity::warning ? "warning" : "note";
+}
 struct Finding {
   Severity severity = Severity::note;
   std::string message;  // one sentence with its figures, no full stop

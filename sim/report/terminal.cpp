@@ -292,8 +292,8 @@ void collectives(Screen& screen, const Result& result, std::size_t limit) {
 bool finding_lines(Screen& screen, const Result& result, const std::string& result_file) {
   std::size_t shown = 0;
   for (const Finding& each : result.findings) {
-    const auto rows = wrap((each.severity == Severity::warning ? "  warning: " : "  note: ") + each.message,
-                           screen.columns(), 4);
+    const auto rows =
+        wrap(fmt::format("  {}: {}", name_of(each.severity), each.message), screen.columns(), 4);
     const bool closes = shown + 1 < result.findings.size() || !result_file.empty();
     if (rows.size() + (closes ? 1 : 0) > screen.lines_left()) break;
     for (const std::string& row : rows) screen.line(row);

@@ -112,7 +112,7 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   if (what_ifs) gains(text, *what_ifs, result, name, window);
   if (!result.findings.empty()) text += "\nfindings\n";
   for (const Finding& each : result.findings) {
-    const char* kind = each.severity == Severity::warning ? "warning" : "note";
+    const std::string_view kind = name_of(each.severity);
     for (const std::string& line :
          wrap(fmt::format("  {}: {}{}", kind, each.message, each.path.empty() ? "" : " (" + each.path + ")"),
               window, 4)) {
@@ -143,7 +143,7 @@ std::string explain_json(const Result& result, const std::optional<WhatIfs>& wha
                    {"critical_path_links", path_json(result.critical_path_links)}};
   document["findings"] = json::array();
   for (const Finding& each : result.findings) {
-    document["findings"].push_back({{"severity", each.severity == Severity::warning ? "warning" : "note"},
+    document["findings"].push_back({{"severity", name_of(each.severity)},
                                     {"message", each.message},
                                     {"path", each.path},
                                     {"remedy", each.remedy}});

@@ -299,4 +299,21 @@ TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
   scenario.topology.fabric.sharp = true;
   EXPECT_TRUE(findings().empty());
 }
+
+// Alps' and Polaris' collectives of middle sizes are slower than anything published explains.
+TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("gh200x4-slingshot", 2, "rail");
+  const auto findings = [&] {
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2})
+        .findings;
+  };
+  scenario.topology.fabric.link.use = "slingshot-200";
+  ASSERT_EQ(findings().size(), 1u);
+  EXPECT_NE(findings()[0].message.find("over Slingshot"), std::string::npos);
+  EXPECT_EQ(findings()[0].severity, report::Severity::note);
+  scenario.topology.fabric.link.use = "ib-hdr";
+  for (const report::Finding& each : findings()) EXPECT_EQ(each.message.find("took"), std::string::npos);
+}
 }  // namespace topsim::scenario::bench_test

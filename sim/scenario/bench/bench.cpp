@@ -18,6 +18,7 @@
 #include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/cluster/faults.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/findings/fabric_software.hpp"
 #include "sim/scenario/findings/forced_findings.hpp"
 #include "sim/scenario/findings/hardware_findings.hpp"
 #include "topology/build.hpp"
@@ -250,6 +251,7 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
     std::vector<report::Finding> findings = unmet_settings(scenario.network.nccl, topology);
     for (report::Finding& each : cable_findings(scenario, topology, catalogue))
       findings.push_back(std::move(each));
+    for (report::Finding& each : fabric_software_findings(topology)) findings.push_back(std::move(each));
     return {rows_of(run, kind, sizes), std::move(findings)};
   } catch (const ConfigError& error) {
     throw located(error, scenario);

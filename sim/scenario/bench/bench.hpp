@@ -34,7 +34,8 @@ struct BenchRow {
 
 struct Bench {
   std::vector<BenchRow> rows;
-  std::vector<report::Finding> findings;  // on the cluster's cables and on settings that do nothing there
+  std::vector<report::Finding>
+      findings;  // on the cluster's cables, their software, and settings that do nothing
 };
 
 // On the cluster with those faults of links, NICs and switches that hold from the beginning to the end. Sizes

@@ -13,6 +13,7 @@
 #include "sim/collective/sockets.hpp"
 #include "sim/collective/torus.hpp"
 #include "sim/scenario/findings/described_parts.hpp"
+#include "sim/scenario/findings/fabric_software.hpp"
 #include "sim/scenario/findings/layout_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
 #include "sim/scenario/findings/plan_findings.hpp"
@@ -348,6 +349,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
   find_ports_by_turns(scenario, topology, out);
   for (report::Finding& each : cable_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
+  for (report::Finding& each : fabric_software_findings(topology)) out.push_back(std::move(each));
   find_host_copies(scenario, topology, out);
   for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_plugin_latency(scenario, topology, out);
