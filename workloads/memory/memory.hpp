@@ -87,7 +87,7 @@ struct StageActivations {
 [[nodiscard]] MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                                    std::uint32_t accelerators);
 // Where it does not fit: the cheapest of the changes tried with which it does, as "zero = 3 would fit (60.1
-// GiB)"; empty where no single change is enough.
+// GiB)"; of task lora, first one of what it alone can save, then of the others. Empty where none is enough.
 [[nodiscard]] std::string fitting_change(const WorkloadSpec& workload,
                                          const topology::Accelerator& accelerator,
                                          std::uint32_t accelerators);

@@ -54,29 +54,30 @@ std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, st
 
 using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
 
+Change zero(int stage) {
+  return [stage](WorkloadSpec& w) { return w.plan.zero = stage, fmt::format("zero = {}", stage); };
+}
+
+// Shards more and computes the same.
+std::vector<Change> free_changes() {
+  return {zero(1), [](WorkloadSpec& w) {
+            return w.plan.sequence_parallel = true, std::string("sequence_parallel = true");
+          }};
+}
+
 // Changes that keep the parallel dimensions; the faster of two comes first.
-void add_savings(const WorkloadSpec& workload, std::vector<Change>& changes) {
+std::vector<Change> savings(const WorkloadSpec& workload) {
+  std::vector<Change> changes = free_changes();
   const auto add = [&](auto set) { changes.emplace_back(set); };
-  const auto zero = [&](int stage) {
-    add([stage](WorkloadSpec& w) { return w.plan.zero = stage, fmt::format("zero = {}", stage); });
-  };
   const auto recompute = [&](RecomputeKind kind, const char* name) {
     add([kind, name](WorkloadSpec& w) {
       w.plan.recompute = RecomputeSpec{kind, std::nullopt};
       return fmt::format("recompute = {}", name);
     });
   };
-  zero(1);
-  add([](WorkloadSpec& w) {
-    return w.plan.sequence_parallel = true, std::string("sequence_parallel = true");
-  });
-  if (workload.task == Task::lora && bytes_of(workload.precision.gemm) < 2)
-    add([](WorkloadSpec& w) {
-      return w.precision.frozen_weights = Precision::fp8, std::string("precision.frozen_weights = fp8");
-    });
-  zero(2);
+  add(zero(2));
   recompute(RecomputeKind::selective, "selective");
-  zero(3);
+  add(zero(3));
   recompute(RecomputeKind::full, "full");
   // The batch stays divisible: micro_batch is only halved.
   for (int batch = workload.plan.micro_batch.value_or(1) / 2; batch > 0; batch /= 2)
@@ -87,6 +88,7 @@ void add_savings(const WorkloadSpec& workload, std::vector<Change>& changes) {
     add([](WorkloadSpec& w) {
       return w.precision.weights = WeightFormat::int8, std::string("precision.weights = int8");
     });
+  return changes;
 }
 
 Change with_full_recompute(const Change& change) {
@@ -105,12 +107,62 @@ Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   };
 }
 
+// What only adapters beside frozen weights have. Weights of 8 bits cost nothing where products read 8 bits,
+// else a pass that expands them; fewer adapters keep fewer inputs, but train less.
+std::vector<Change> adapter_changes(const WorkloadSpec& workload) {
+  const auto frozen = [](Precision format) {
+    return [format](WorkloadSpec& w) {
+      w.precision.frozen_weights = format;
+      return fmt::format("precision.frozen_weights = {}", name_of(format));
+    };
+  };
+  const auto attention_alone = [](WorkloadSpec& w) {
+    if (!w.lora) w.lora.emplace();
+    w.lora->targets = {"qkv", "proj"};
+    return std::string(R"(lora.targets = ["qkv", "proj"])");
+  };
+  const auto both = [&](Precision format) {
+    return [=](WorkloadSpec& w) { return frozen(format)(w) + " with " + attention_alone(w); };
+  };
+  const double kept = bytes_of(workload.precision.frozen_weights.value_or(Precision::bf16));
+  const bool fewer = workload.lora.value_or(LoraSpec{}).targets.size() > 2;
+  std::vector<Precision> formats;
+  for (const Precision format : {Precision::fp8, Precision::nvfp4})
+    if (bytes_of(format) < kept) formats.push_back(format);
+  std::vector<Change> changes = free_changes();
+  if (kept > bytes_of(Precision::fp8)) changes.emplace_back(frozen(Precision::fp8));
+  if (fewer) changes.emplace_back(attention_alone);
+  for (const Precision format : formats) {
+    if (format != Precision::fp8) changes.emplace_back(frozen(format));
+    if (fewer) changes.emplace_back(both(format));
+  }
+  for (const Precision format : formats) changes.push_back(with_full_recompute(frozen(format)));
+  return changes;
+}
+
+struct Fit {
+  std::string change;
+  double bytes = 0;
+};
+
+std::optional<Fit> first_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                             std::uint32_t accelerators, const std::vector<Change>& changes) {
+  for (const Change& change : changes) {
+    WorkloadSpec changed = workload;
+    const std::string what = change(changed);
+    // A tensor group larger than a node is no remedy.
+    if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
+    const auto use = try_plan(changed, accelerator, accelerators);
+    if (use && use->fits()) return Fit{what + beside(workload, changed, accelerators), use->peak().total()};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string fitting_change(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                            std::uint32_t accelerators) {
-  std::vector<Change> changes;
-  add_savings(workload, changes);
+  std::vector<Change> changes = savings(workload);
   const auto factors = {2, 4, 8, 16, 32, 64};
   for (const int factor : factors) {
     changes.push_back(larger(&PlanSpec::ep, "ep", factor));
@@ -127,17 +179,17 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
   // The slowest change: the optimiser's step crosses PCIe.
   changes.emplace_back(
       [](WorkloadSpec& w) { return w.plan.offload = Offload::cpu, std::string("offload = cpu"); });
-  for (const Change& change : changes) {
-    WorkloadSpec changed = workload;
-    const std::string what = change(changed);
-    // A tensor group larger than a node is no remedy.
-    if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
-    const auto use = try_plan(changed, accelerator, accelerators);
-    if (use && use->fits())
-      return fmt::format("{}{} would fit ({})", what, beside(workload, changed, accelerators),
-                         gibibytes(use->peak().total()));
-  }
-  return {};
+  const auto of = [&](const std::vector<Change>& tried) {
+    return first_fit(workload, accelerator, accelerators, tried);
+  };
+  const auto general = of(changes);
+  const auto first = workload.task == Task::lora ? of(adapter_changes(workload)) : std::nullopt;
+  if (!first && !general) return {};
+  const Fit& named = first ? *first : *general;
+  std::string text = fmt::format("{} would fit ({})", named.change, gibibytes(named.bytes));
+  if (first && general && general->change != first->change)
+    text += fmt::format(", or {} ({})", general->change, gibibytes(general->bytes));
+  return text;
 }
 
 void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
