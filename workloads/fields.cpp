@@ -231,7 +231,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                        "all tokens to all ranks, Megatron-LM's script's default"},
                       {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"},
                       {"hybridep", TokenDispatcher::hybridep,
-                       "the same; rows are padded for 8-bit products as they are sorted"}}))
+                       "the same; rows are padded for 8-bit products as they are sorted"}}),
+                 default_text("alltoall"))
           .field("overlap_expert_exchange", &PlanSpec::overlap_expert_exchange,
                  "a forward and a backward take turns, so that all-to-alls "
                  "hide behind kernels; DualPipe does; inference: two micro-batches (two-batch overlap)")

@@ -146,10 +146,10 @@ struct PlanSpec {
   std::optional<double> wrap_least;  // parameters of a part that FSDP makes a unit
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
-  TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
-  bool overlap_expert_exchange = false;  // of two passes behind each other's kernels
-  int redundant_experts = 0;             // inference: copies of experts on other ranks, all layers alike
-  std::vector<std::string> rank_order;   // fastest first; empty: tp, cp, ep, dp, pp
+  std::optional<TokenDispatcher> token_dispatcher;  // alltoall
+  bool overlap_expert_exchange = false;             // of two passes behind each other's kernels
+  int redundant_experts = 0;            // inference: copies of experts on other ranks, all layers alike
+  std::vector<std::string> rank_order;  // fastest first; empty: tp, cp, ep, dp, pp
 };
 
 // Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).

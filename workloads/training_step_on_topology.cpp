@@ -81,6 +81,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
   placed.host = host_facts(topology);
   return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
                        // Only dispatchers that know nodes ask.
-                       sends_one_copy(workload.plan.token_dispatcher) ? domain_ranks(topology) : 0);
+                       sends_one_copy(workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall))
+                           ? domain_ranks(topology)
+                           : 0);
 }
 }  // namespace topsim::workloads

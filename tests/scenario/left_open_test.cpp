@@ -45,6 +45,22 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   }
 }
 
+// How tokens reach experts on other ranks is assumed, so it is open, also in inference; where a rank holds
+// all experts nothing is sent.
+TEST(WhatIsLeftOpen, HasTheTokenDispatcherWhereTokensLeaveTheirRank) {
+  const World world;
+  const auto plan = [&](const std::string& task, const std::string& more) {
+    const std::string text = R"({"workload": {"model": "qwen3-30b-a3b", "sequence": 2048, "task": ")" + task +
+                             R"(", "plan": {"micro_batch": 1)" + more + "}}, ";
+    return json::parse(world.run(text + kRest + "}").left_open).value("plan", json::object());
+  };
+  for (const char* task : {"pretrain", "decode"})
+    EXPECT_EQ(plan(task, R"(, "ep": 16, "etp": 1)").value("token_dispatcher", ""), "alltoall") << task;
+  EXPECT_FALSE(
+      plan("pretrain", R"(, "ep": 16, "etp": 1, "token_dispatcher": "deepep")").contains("token_dispatcher"));
+  EXPECT_FALSE(plan("decode", R"(, "tp": 4)").contains("token_dispatcher"));
+}
+
 // A bare name means its newest set, the first row of that name.
 TEST(WhatIsLeftOpen, IsNamedAsAScenarioNamesIt) {
   const World world;

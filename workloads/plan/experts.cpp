@@ -95,7 +95,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                    "leave ep and etp out, or choose a mixture-of-experts model");
     if (workload.plan.overlap_expert_exchange)
       mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");
-    if (workload.plan.token_dispatcher != TokenDispatcher::alltoall)
+    if (workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall) != TokenDispatcher::alltoall)
       mistakes.add("plan.token_dispatcher", "the model has no experts to send tokens to", "leave it out");
     plan.ep = plan.etp = 1;
     return;
@@ -124,7 +124,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "pp comes where the ranks of a stage and those of its experts are counted differently",
                  "put pp last, as in the default [tp, cp, ep, dp, pp]");
   }
-  plan.experts.dispatcher = workload.plan.token_dispatcher;
+  plan.experts.dispatcher = workload.plan.token_dispatcher.value_or(plan.experts.dispatcher);
   plan.experts.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
   if (workload.plan.overlap_expert_exchange && plan.experts.dispatcher == TokenDispatcher::allgather)
     mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",

@@ -99,9 +99,7 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
          .reason = Reason::tensor_parallel,
          .from = kTensor,
          .more_launches = true});  // they split products
-  const bool says_dispatcher =
-      scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
-  if (plan.ep > 1 && on_nvidia && !says_dispatcher &&
+  if (plan.ep > 1 && on_nvidia && !given.token_dispatcher &&
       plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
     facts.open.push_back(
         {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "

@@ -46,7 +46,10 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   fill(spec.dp, plan.dp);
   fill(spec.micro_batch, plan.micro_batch);
   if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);
-  if (plan.ep > 1) fill(spec.etp, plan.etp);
+  if (plan.ep > 1) {
+    fill(spec.etp, plan.etp);
+    fill(spec.token_dispatcher, plan.experts.dispatcher);
+  }
   if (plan.tp > 1) {
     fill(spec.sequence_parallel, plan.sequence_parallel);
     fill(spec.tp_overlap, plan.tp_overlap);
