@@ -1,8 +1,10 @@
 #include "topology/build/hardware.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/base/error.hpp"
 
@@ -20,6 +22,28 @@ const auto& at(const std::string& path, LookUp look_up) {
       if (problem.path.empty() && problem.place.file.empty()) problem.path = path;
     throw ConfigError(std::move(problems));
   }
+}
+
+// What to write for a link that no switch names: switches of its kind with the slowest ports that are as
+// fast, else with the fastest.
+std::string stand_ins(const Catalogue& catalogue, const LinkEntry& link) {
+  std::map<double, std::vector<std::string>> by_rate;
+  for (const CatalogueEntry& entry : catalogue.entries()) {
+    if (entry.category != "switch") continue;
+    double rate = 0;
+    for (const std::string& id : catalogue.network_switch(entry.id).links)
+      if (const LinkEntry& spoken = catalogue.link(id); spoken.kind == link.kind)
+        rate = std::max(rate, spoken.line_rate.value());
+    if (rate > 0) by_rate[rate].push_back(entry.id);
+  }
+  auto nearest = by_rate.lower_bound(link.line_rate.value());
+  const bool as_fast = nearest != by_rate.end();
+  if (by_rate.empty()) return "name one: topsim list hardware names the switches of each fabric";
+  if (!as_fast) --nearest;
+  const auto& [rate, ids] = *nearest;
+  return fmt::format("the {} ports, {:g} Gbit/s, are those of {}: name one, as \"switch\": \"{}\"{}",
+                     as_fast ? "next faster" : "fastest", rate * 8e-9, fmt::join(ids, ", "), ids.front(),
+                     as_fast ? "" : "; it is simulated as if it were as fast");
 }
 
 }  // namespace
@@ -109,7 +133,7 @@ const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::st
                              path,
                              fmt::format("no switch of the catalogue speaks {}", link),
                              {},
-                             "name one: \"switch\": {\"use\": \"...\", \"ports\": 64}",
+                             stand_ins(catalogue_, catalogue_.link(link)),
                              {}}});
 }
 
