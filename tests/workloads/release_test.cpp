@@ -34,6 +34,20 @@ std::vector<Op> ops_of(const program::Program& program, Wanted&& wanted, std::si
   return found;
 }
 
+// Megatron-DeepSpeed trains with Megatron's data parallelism and pipeline, or with --deepspeed with
+// DeepSpeed's, and a set stands for each. A user who knows the product alone is told which.
+TEST(Release, SetsThatNameMegatronDeepSpeedSayForWhichEngine) {
+  std::vector<std::string> sets;
+  for (const Framework& set : frameworks()) {
+    const std::string_view text = set.summary;
+    if (text.find("Megatron-DeepSpeed") == std::string_view::npos) continue;
+    const bool without = text.find("without --deepspeed") != std::string_view::npos;
+    EXPECT_NE(text.find("--deepspeed"), std::string_view::npos) << text;
+    sets.push_back(std::string(set.name) + (without ? " without" : " with"));
+  }
+  EXPECT_EQ(sets, (std::vector<std::string>{"megatron without", "deepspeed with"}));
+}
+
 // The largest of n draws from a normal distribution lies 1.424 deviations above the mean for n = 8 and 2.508
 // for n = 100 (tables of order statistics). Blom's formula is good to 0.015.
 TEST(Spread, TheLargestOfSeveralDrawsIsThatOfTheTables) {

@@ -58,7 +58,7 @@ Framework deepspeed() {
 Framework deepspeed_2022() {
   Framework row = deepspeed();
   row.release = "2022";
-  row.summary = "Megatron-DeepSpeed of 2021 and 2022: unfused attention, dropout, nothing behind matmuls";
+  row.summary = "Megatron-DeepSpeed of 2021 and 2022 run with --deepspeed: ZeRO and pipeline are DeepSpeed's";
   row.recompute = RecomputeKind::full;
   row.tp_overlap = TensorOverlap::none;
   row.attention = AttentionKernel::unfused;

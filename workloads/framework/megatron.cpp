@@ -232,7 +232,8 @@ Framework megatron_2021() {
   Framework row = megatron_2022();
   row.release = "2021";
   row.since = "2020";  // fused kernels came in 2020 (Megatron-LM v2.0)
-  row.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
+  row.summary =
+      "Megatron-LM of SC'21, or Megatron-DeepSpeed without --deepspeed: nothing hides behind matmuls";
   row.tp_overlap = TensorOverlap::none;
   row.fused_softmax_keys = 2048;  // key_seq_len <= 2048
   row.fused_accumulation = false;
