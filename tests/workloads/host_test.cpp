@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
@@ -254,6 +256,28 @@ TEST(Host, NarrowFormatsCostTheHostMore) {
   EXPECT_NEAR(host_of(blocks) - host_of(mixture()),
               2 * linears + both(calls.narrow) + 4 * both(calls.each_narrow), 1e-9);
   EXPECT_NEAR(host_of(tensors) - host_of(blocks), 4 * 3 * 4 * seconds(host_times().kernel), 1e-9);
+}
+
+// A host that reads the result of a run of kernels has launched all of them: with DeepEP the calls of
+// attention and router come before it reads how many rows arrive, and of the exchange only its own after it.
+TEST(Host, WhatItReadsItHasLaunchedBefore) {
+  WorkloadSpec workload = mixture();
+  workload.model = complete(workload.model);
+  const program::Program program = training_step(workload, h100(), 4);
+  const auto& ops = program.classes.front().ops;
+  const auto read = std::find_if(ops.begin(), ops.end(), [](const program::Op& op) { return op.host_sync; });
+  ASSERT_NE(read, ops.end());
+  const program::Op& exchange = *std::find_if(
+      read, ops.end(), [](const program::Op& op) { return op.kind == program::OpKind::collective; });
+  ASSERT_EQ(exchange.collective, program::CollectiveKind::all_to_all);
+  Duration before{};
+  for (auto op = ops.begin(); op <= read; ++op) before += op->launch;
+  const Plan plan = resolve(workload, 4);
+  EXPECT_EQ(exchange.launch, from_seconds(seconds(plan.host.collective_launch) * plan.host.call_factor()));
+  const HostProfile& profile = framework("megatron").host;
+  const HostCalls& attention = profile.experts.attention.forward;
+  EXPECT_GE(seconds(before), seconds(host_time(attention, profile.in_step) +
+                                     host_time(profile.experts.router.forward, profile.in_step)));
 }
 
 // The host reads the counts of tokens back, unless the whole step is a graph. Then its own pace does not

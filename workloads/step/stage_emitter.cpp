@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace topsim::workloads {
 
@@ -144,10 +145,18 @@ void StageEmitter::flush() {
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);
-  op.host_sync = pending_.host_sync || plan_.host.launch_blocking;
+  // What the host waits for it has launched: all kernels of the op, not the first alone.
+  const bool launched_first = pending_.host_sync && !plan_.host.launch_blocking && unlaunched_ > Duration{};
+  op.host_sync = plan_.host.launch_blocking || (pending_.host_sync && !launched_first);
   last_compute_ = builder_.add(op, waits_);
   waits_.clear();
   pending_.open = false;
+  if (!launched_first) return;
+  Op rest;
+  rest.phase = op.phase, rest.label = op.label, rest.micro_batch = op.micro_batch, rest.layer = op.layer;
+  rest.launch = std::exchange(unlaunched_, {});
+  rest.host_sync = true;
+  last_compute_ = builder_.add(rest);
 }
 
 void StageEmitter::fixed(Phase phase, Duration time) {
