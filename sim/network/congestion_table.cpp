@@ -32,36 +32,42 @@ double CongestionCurve::end(double bytes, Bound bound) const {
   return end;
 }
 
+namespace {
+struct Row {
+  double at = 0, efficiency = 1;
+};
+// Between two neighbouring rows, linearly in the logarithm; an end of the interval is the lower or the higher
+// of both.
+double between(const Row& before, const Row& after, double at, Bound bound) {
+  if (bound == Bound::low) return std::min(before.efficiency, after.efficiency);
+  if (bound == Bound::high) return std::max(before.efficiency, after.efficiency);
+  const double part = std::log(at / before.at) / std::log(after.at / before.at);
+  return before.efficiency + part * (after.efficiency - before.efficiency);
+}
+}  // namespace
+
 double CongestionSurface::at(double load, double bytes) const {
   if (curves_.empty()) return 1;
   const double through = bytes * std::max(load, 1.0);
-  std::pair<double, double> before{harmless(), 1.0};
+  Row before{harmless(), 1};
   for (const auto& [next, curve] : curves_) {
-    if (load <= before.first) return before.second;
-    const double there = curve.end(through / std::max(next, 1.0), bound_);
-    if (load < next) {
-      if (bound_ == Bound::low) return std::min(before.second, there);
-      if (bound_ == Bound::high) return std::max(before.second, there);
-      const double part = std::log(load / before.first) / std::log(next / before.first);
-      return before.second + part * (there - before.second);
-    }
-    before = {next, there};
+    if (load <= before.at) return before.efficiency;
+    const Row there{next, curve.end(through / std::max(next, 1.0), bound_)};
+    if (load < next) return between(before, there, load, bound_);
+    before = there;
   }
-  return before.second;
+  return before.efficiency;
 }
 
 double CongestionStack::at(double queue, double load, double bytes) const {
   if (surfaces_.empty()) return 1;
   std::size_t next = 0;
   while (next + 1 < surfaces_.size() && surfaces_[next].first < queue) ++next;
-  const auto& [size, surface] = surfaces_[next];
-  const double there = surface.at(load, bytes);
-  if (next == 0 || queue >= size) return there;
-  const auto& [size_before, surface_before] = surfaces_[next - 1];
-  const double before = surface_before.at(load, bytes);
-  if (bound_ == Bound::low) return std::min(before, there);
-  if (bound_ == Bound::high) return std::max(before, there);
-  return before + std::log(queue / size_before) / std::log(size / size_before) * (there - before);
+  const auto row = [&](std::size_t i) {
+    return Row{surfaces_[i].first, surfaces_[i].second.at(load, bytes)};
+  };
+  if (next == 0 || queue >= surfaces_[next].first) return row(next).efficiency;
+  return between(row(next - 1), row(next), queue, bound_);
 }
 
 CongestionStack CongestionTable::stack(const std::string& fabric, const std::string& routing, int queue_pairs,
