@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,7 @@ enum class CollectiveForm : std::uint8_t {
   steps,      // every chunk of every step is a message
   hops,       // every hop is one message of all its bytes, at the rate of all its channels
 };
+[[nodiscard]] std::string_view name_of(CollectiveForm form);
 
 struct RunOptions {
   std::string network = "flow";        // a name of network::models()

@@ -10,6 +10,7 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/executor/options.hpp"
 #include "sim/program/program.hpp"
 
 namespace topsim::executor {
@@ -112,8 +113,9 @@ struct Outcome {
   std::vector<PathLeg> critical_path;
   std::uint64_t events = 0, flows = 0, packets = 0;
   std::size_t group_classes = 0;
-  double least_efficiency = 1;               // of a link that flows met on (RunOptions::congestion)
-  std::vector<std::string> network_remarks;  // what the network model has to report, a sentence each
+  CollectiveForm form = CollectiveForm::pipelined;  // in which calls were carried, whatever was asked
+  double least_efficiency = 1;                      // of a link that flows met on (RunOptions::congestion)
+  std::vector<std::string> network_remarks;         // what the network model has to report, a sentence each
   bool folded = true, complete = true;
 };
 }  // namespace topsim::executor

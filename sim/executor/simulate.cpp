@@ -17,6 +17,18 @@ CollectiveForm form_of(const RunOptions& options, const network::Model& model) {
 }
 }  // namespace
 
+std::string_view name_of(CollectiveForm form) {
+  switch (form) {
+    case CollectiveForm::pipelined:
+      return "pipelined";
+    case CollectiveForm::steps:
+      return "steps";
+    case CollectiveForm::hops:
+      return "hops";
+  }
+  return "";
+}
+
 fold::System fold_for(const program::Program& program, const topology::Router& router,
                       const collective::NcclModel& nccl, const RunOptions& options) {
   const bool in_steps = form_of(options, network::find_model(options.network)) != CollectiveForm::pipelined;
@@ -72,6 +84,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   }
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         shares_as_fluid && (form != CollectiveForm::hops));
+  outcome.form = form;
   outcome.least_efficiency = carrier->least_efficiency();
   outcome.network_remarks = carrier->remarks();
   if (packets != nullptr) {

@@ -208,7 +208,11 @@ std::string to_json(const Result& result) {
       {"critical_path", path_json(result.critical_path)},
       {"critical_path_links", path_json(result.critical_path_links)},
       {"findings", findings_json(result.findings)},
-      {"network", {{"model", result.network_model}, {"flows", result.flows}, {"packets", result.packets}}},
+      {"network",
+       {{"model", result.network_model},
+        {"collectives", result.collective_form},
+        {"flows", result.flows},
+        {"packets", result.packets}}},
       {"left_open", json::parse(result.left_open)},
       {"scenario", result.scenario.empty() ? json::object() : json::parse(result.scenario)},
   };

@@ -146,6 +146,7 @@ Result read(const json& document) {
   result.critical_path_links = rows_of(document.at("critical_path_links"), path_of);
   result.findings = rows_of(document.at("findings"), finding_of);
   result.network_model = document.at("network").at("model");
+  result.collective_form = document.at("network").value("collectives", "");
   result.flows = document.at("network").at("flows");
   result.packets = document.at("network").at("packets");
   result.scenario = document.at("scenario").dump();

@@ -126,6 +126,7 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.critical_path = metrics::path_by_op(outcome, program);
   result.critical_path_links = metrics::path_by_link(outcome, program, topology, facts.library);
   result.network_model = facts.network_model;
+  result.collective_form = executor::name_of(outcome.form);
   result.trace = facts.trace;
   result.flows = outcome.flows;
   result.packets = outcome.packets;

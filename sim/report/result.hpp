@@ -106,7 +106,7 @@ struct Result {
   std::vector<Finding> findings;
 
   bool trace = false;  // replayed, not computed from a model
-  std::string network_model;
+  std::string network_model, collective_form;
   std::uint64_t flows = 0, packets = 0;
   std::string scenario;  // the resolved scenario, JSON text
   std::string left_open =

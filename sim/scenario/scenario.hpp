@@ -35,8 +35,8 @@ using CollectiveForm = executor::CollectiveForm;
 enum class ContentionForm : std::uint8_t { calibrated, ideal };
 
 struct NetworkSpec {
-  std::string model = "flow";  // a name of network::models()
-  CollectiveForm collectives = CollectiveForm::pipelined;
+  std::string model = "flow";                 // a name of network::models()
+  std::optional<CollectiveForm> collectives;  // the model's own (executor::form_of)
   ContentionForm contention = ContentionForm::calibrated;
   PacketSection packet;
   collective::Overrides nccl;

@@ -63,6 +63,20 @@ TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfEightNodes) {
                {"workload.plan.global_batch=8", "workload.model.layers=4", "run.steps=1", "run.warmup=0"});
 }
 
+// SimGrid carries messages. A scenario that leaves the form open is repeated as it was, so that the flow
+// model can take it up again; the result says what ran.
+TEST_F(SimGrid, IsRecordedWithTheFormInWhichItCarriedCollectives) {
+  const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  for (const auto& [network, form] : {std::pair("simgrid", "hops"), std::pair("flow", "pipelined")}) {
+    const std::vector<std::string> assignments{std::string("network.model=") + network, "run.steps=1"};
+    const Scenario scenario = read_scenario(TOPSIM_SOURCE_DIR "/configs/8xRTX4090-pcie.json", assignments,
+                                            config::Library({TOPSIM_SOURCE_DIR "/configs"}));
+    const report::Result result = simulate(scenario, catalogue, {}, nullptr).result;
+    EXPECT_EQ(result.collective_form, form);
+    EXPECT_EQ(result.scenario.find("pipelined"), std::string::npos) << network;
+  }
+}
+
 // A hop that carries its bytes at the rate of all channels takes as long as the whole collective. Left are
 // whole bytes per hop and calls that end apart from their siblings: a few nanoseconds per call in 2.65 s.
 TEST(Hops, TakeWhatThePipelinedCollectiveTakes) {

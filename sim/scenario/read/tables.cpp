@@ -84,7 +84,8 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
                        "one activity that keeps its links busy together"},
                       {"steps", CollectiveForm::steps, "every chunk of every step a message"},
                       {"hops", CollectiveForm::hops,
-                       "every hop one message of all its bytes, at the rate of all its channels"}}))
+                       "every hop one message of all its bytes, at the rate of all its channels"}}),
+                 config::default_text("pipelined; packet: steps; simgrid: hops"))
           .field("contention", &NetworkSpec::contention,
                  "What flows that meet on a RoCE or InfiniBand port lose",
                  config::names<ContentionForm>(

@@ -45,7 +45,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
   executor::RunOptions run;
   run.network = scenario.network.model;
   run.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
-  run.collectives = scenario.network.collectives;
+  run.collectives = scenario.network.collectives.value_or(run.collectives);
   if (scenario.network.contention == ContentionForm::calibrated) run.congestion = shipped_congestion();
   run.warmup = scenario.run.warmup;
   run.steps = scenario.run.steps;
