@@ -91,12 +91,13 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
   if (column.lone != kNone) {
     const LinkIndex link = steps_[column.lone].link;
     tied = tied == kNone ? link : tie(tied, link);
-    watch(activity, column.lone);
+    watch(activity, column.lone, now);
   }
   const LinkIndex root = components_.root(tied);
   forget(root);
   components_.started(root);
-  dirty_.push_back(anchor(activity));
+  dirty_.push_back({anchor(activity), false});
+  started_.push_back(activity);
   return activity;
 }
 
@@ -172,6 +173,7 @@ void MaxMin::remove(Activity activity, SimTime now) {
   const LinkIndex root = components_.root(anchor(activity));
   const Step at = steps_[activities_[activity].bottleneck];
   if (histories_[root] && histories_[root]->valid) amend(*histories_[root], activities_[activity]);
+  const double level = links_[at.link].level;
   leave(at.link, at.place, now);
   const Column column = activities_[activity];
   for (std::uint32_t i = 0; i < column.steps; ++i) {
@@ -189,7 +191,8 @@ void MaxMin::remove(Activity activity, SimTime now) {
       settle(step.link, 0, now);
       continue;
     }
-    dirty_.push_back(step.link);
+    dirty_.push_back({step.link, false});
+    if (i < column.watched) link.carry(std::max(link.load - step.share * level, 0.0), now);
     if (link.crossings.size() == 1) part(link.crossings[0].activity, link.crossings[0].step, now);
   }
   components_.ended(root);

@@ -26,10 +26,12 @@
 // fabric are of that kind.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/indexed_heap.hpp"
@@ -98,6 +100,13 @@ class MaxMin {
     double load = 0, bytes = 0, peak = 0;
     SimTime load_at{}, busy_since{};
     Duration busy{};
+
+    void carry(double rate, SimTime now) {  // from now on
+      if (load == rate) return;
+      if (now > load_at) peak = std::max(peak, load);
+      load_at = now;
+      load = rate;
+    }
   };
   // Of a link during a solve: bytes/s of frozen activities, and the share of the others. They change
   // together, in one register: this is the innermost loop of large components.
@@ -146,6 +155,23 @@ class MaxMin {
     double level;
     LinkIndex link;
   };
+  struct Dirty {
+    LinkIndex link;
+    bool capacity;  // has changed; else only activities
+  };
+  // An activity whose rate is open; see maxmin_region.cpp.
+  struct Member {
+    Activity activity;
+    LinkIndex bottleneck = kNone;  // kNone: not frozen
+    double level = 0;              // when it is frozen; before, the highest it can have
+  };
+  struct Touched {  // a link that a region crosses
+    LinkIndex link;
+    bool others_hold = false;  // it is the bottleneck of activities beside the region
+    bool exact = false;        // filling_ holds its load; else the change of its load
+  };
+
+  static constexpr double kCancelled = 1e-6;  // a difference this small beside its terms is computed afresh
 
   void resize();
   std::uint32_t allocate_steps(std::size_t count);
@@ -154,7 +180,7 @@ class MaxMin {
   }
   LinkIndex tie(LinkIndex a, LinkIndex b);
   void swap_steps(Column& column, std::uint32_t a, std::uint32_t b);
-  void watch(Activity activity, std::uint32_t step);
+  void watch(Activity activity, std::uint32_t step, SimTime now);
   void unwatch(Activity activity, std::uint32_t step, SimTime now);
   void meet(Activity activity, std::uint32_t step, SimTime now);
   void part(Activity activity, std::uint32_t step, SimTime now);
@@ -176,6 +202,27 @@ class MaxMin {
   void claim(LinkIndex link, std::uint32_t at, SimTime now);
   void remove(Activity activity, SimTime now);
 
+  [[nodiscard]] bool has_regions(LinkIndex root) const;
+  void solve_regions(std::uint32_t largest, SimTime now);
+  void seed_region();
+  bool solve_region(std::size_t most, SimTime now);
+  [[nodiscard]] double level_now(Activity activity) const;
+  [[nodiscard]] bool is_open(Activity activity) const {
+    return activity < region_of_.size() && region_of_[activity].first == region_stamp_;
+  }
+  [[nodiscard]] Member* member_of(Activity activity) {
+    return is_open(activity) ? &region_[region_of_[activity].second] : nullptr;
+  }
+  void include(Activity activity);
+  void include_members(LinkIndex index);
+  void survey();
+  void recount_region(LinkIndex index);
+  void fill_region();
+  void freeze(Member& member, double level);
+  bool grow();
+  void hold(LinkIndex index, double level, SimTime now);
+
+  void solve_around(LinkIndex link, SimTime now);
   void split(LinkIndex root);
   void solve_alone(Activity activity, SimTime now);
   void clear_solve();
@@ -188,11 +235,17 @@ class MaxMin {
   double resume(History& history, bool in_order);
   void admit();
   void fetch(LinkIndex index) const;
-  [[nodiscard]] bool is_least(double level) const;
+  // Whether the top candidate, now at `level`, is still the least.
+  [[nodiscard]] bool is_least(double level) const {
+    return (candidates_.size() < 2 || level <= candidates_[1].level) &&
+           (candidates_.size() < 3 || level <= candidates_[2].level);
+  }
   void begin(History& history, const std::vector<LinkIndex>& links);
   void save(History& history);
   void candidate(LinkIndex index);
-  [[nodiscard]] double level_of(LinkIndex index) const;
+  [[nodiscard]] double level_of(LinkIndex index) const {
+    return (links_[index].capacity - filled(index)) / open_share(index);
+  }
   [[nodiscard]] bool is_frozen(Activity activity) const {
     const LinkIndex held = held_by_[activity];
     return held != kNone && frozen_in_[held] == round_;
@@ -201,6 +254,8 @@ class MaxMin {
   [[nodiscard]] double open_share(LinkIndex index) const { return filling_[index][1]; }
   void recount(LinkIndex index);
   void fill(LinkIndex index, double level, SimTime now);
+  void change_clock(LinkIndex index, SimTime now);
+  void change_level(LinkIndex index, double level, SimTime now);
   void freeze(LinkIndex index);
   void build_row(LinkIndex index);
   void patch_row(LinkIndex index, Activity activity, bool joins);
@@ -225,7 +280,8 @@ class MaxMin {
   std::vector<Step> steps_;
   std::vector<std::vector<std::uint32_t>> free_steps_;  // by log2 of the block's size
   Components components_;
-  std::vector<LinkIndex> dirty_;
+  std::vector<Dirty> dirty_;
+  std::vector<Activity> started_;          // since the last solve
   std::vector<LinkIndex> unwatched_;       // since the last solve, with members
   std::vector<std::uint32_t> stalled_on_;  // by link: activities at rate 0
   std::size_t stalled_ = 0;                // activities at rate 0
@@ -233,8 +289,17 @@ class MaxMin {
   std::vector<LinkIndex> pending_;         // not candidates yet, in the expected order
   std::size_t admitted_ = 0;               // of pending_
   std::vector<LinkIndex> scratch_;
-  engine::IndexedHeap<SimTime> ends_;     // links by the end of their first member
-  std::vector<std::uint32_t> solved_in_;  // by component root
+  // Of the current region: its activities, its links, its bottlenecks as they filled.
+  std::vector<Member> region_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> region_of_;  // by activity: stamp, index
+  std::vector<Touched> touched_;
+  std::vector<Candidate> full_;
+  std::vector<std::uint32_t> surveyed_in_;  // by link
+  std::vector<double> reach_;               // by link: its load if each activity had all that it can have
+  std::uint32_t region_stamp_ = 0, survey_ = 0;
+  std::uint32_t pause_ = 0, pause_left_ = 0;  // solves without regions
+  engine::IndexedHeap<SimTime> ends_;         // links by the end of their first member
+  std::vector<std::uint32_t> solved_in_;      // by component root
   std::uint32_t round_ = 0;
   std::uint64_t solves_ = 0;
 };

@@ -8,7 +8,6 @@
 
 namespace topsim::network {
 namespace {
-constexpr double kCancelled = 1e-6;  // a difference this small beside its terms is computed afresh
 constexpr double kRounding = 1e-11;  // relative; far above the rounding error of sums of a million doubles
 constexpr std::size_t kWindow = 12;
 }  // namespace
@@ -16,28 +15,45 @@ constexpr std::size_t kWindow = 12;
 void MaxMin::solve(SimTime now) {
   if (dirty_.empty()) return;
   ++round_;
-  for (const LinkIndex link : dirty_) {
-    if (links_[link].crossings.empty()) continue;
-    const Activity activity = links_[link].crossings[0].activity;
-    LinkIndex root = components_.root(anchor(activity));
-    if (solved_in_[root] == round_) continue;
-    if (components_.activities(root) > 1 && components_.stale(root)) {
-      split(root);
-      root = components_.root(anchor(activity));
+  std::size_t kept = 0;       // of dirty_: in components that are solved by regions
+  std::uint32_t largest = 0;  // of these, activities
+  for (const Dirty& dirty : dirty_) {
+    if (links_[dirty.link].crossings.empty()) continue;
+    const LinkIndex root = components_.root(anchor(links_[dirty.link].crossings[0].activity));
+    if (has_regions(root)) {
+      dirty_[kept++] = dirty;
+      largest = std::max(largest, components_.activities(root));
+    } else {
+      solve_around(dirty.link, now);
     }
-    solved_in_[root] = round_;
-    ++solves_;
-    if (components_.activities(root) == 1)
-      solve_alone(activity, now);
-    else
-      solve_component(root, now);
   }
+  dirty_.resize(kept);
+  if (pause_left_ > 0) --pause_left_;
+  if (kept > 0) solve_regions(largest, now);
   dirty_.clear();
+  started_.clear();
   for (const LinkIndex link : unwatched_) settle(link, links_[link].load, now);  // its members have left
   unwatched_.clear();
 #ifndef NDEBUG
   check();
 #endif
+}
+
+// The whole component of the link, once in a solve.
+void MaxMin::solve_around(LinkIndex link, SimTime now) {
+  const Activity activity = links_[link].crossings[0].activity;
+  LinkIndex root = components_.root(anchor(activity));
+  if (solved_in_[root] == round_) return;
+  if (components_.activities(root) > 1 && components_.stale(root)) {
+    split(root);
+    root = components_.root(anchor(activity));
+  }
+  solved_in_[root] = round_;
+  ++solves_;
+  if (components_.activities(root) == 1)
+    solve_alone(activity, now);
+  else
+    solve_component(root, now);
 }
 
 // Searches the component again: the activities that ended may have been what connected its links.
@@ -65,10 +81,6 @@ void MaxMin::solve_alone(Activity activity, SimTime now) {
   open_[tightest] = 1;
   fill(tightest, limit(lone), now);
   settle(tightest, links_[tightest].capacity, now);
-}
-
-inline double MaxMin::level_of(LinkIndex index) const {
-  return (links_[index].capacity - filled(index)) / open_share(index);
 }
 
 // After many subtractions open_share may be mostly rounding error; computes it afresh.
@@ -171,12 +183,6 @@ bool MaxMin::fill_all(History* history, double level, SimTime now) {
   return true;
 }
 
-// Whether the top candidate, now at `level`, is still the least.
-inline bool MaxMin::is_least(double level) const {
-  return (candidates_.size() < 2 || level <= candidates_[1].level) &&
-         (candidates_.size() < 3 || level <= candidates_[2].level);
-}
-
 // Prefetches what filling the link will read, a window ahead: large components do not fit the first-level
 // cache.
 inline void MaxMin::fetch(LinkIndex index) const {
@@ -223,10 +229,20 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
 // The link fills at `level`: every activity that crosses it and is not frozen becomes its member. A member
 // that no other link has claimed is not frozen, so equal counts mean equal sets.
 void MaxMin::fill(LinkIndex index, double level, SimTime now) {
-  Link& link = links_[index];
+  const Link& link = links_[index];
   frozen_in_[index] = round_;
   const std::uint32_t open = open_[index];
   if (link.level == level && link.members == open) return;
+  change_clock(index, now);
+  for (std::uint32_t at = link.members; link.members < open; ++at) {
+    if (!is_frozen(link.crossings[at].activity)) claim(index, at, now);
+  }
+  change_level(index, level, now);
+}
+
+// The members have progressed at the link's level until now.
+void MaxMin::change_clock(LinkIndex index, SimTime now) {
+  Link& link = links_[index];
   if (link.members == 0) {
     link.clock = 0;
     if (link.has_past) pasts_[index].clear();
@@ -242,9 +258,10 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
     }
   }
   link.clock_at = now;
-  for (std::uint32_t at = link.members; link.members < open; ++at) {
-    if (!is_frozen(link.crossings[at].activity)) claim(index, at, now);
-  }
+}
+
+void MaxMin::change_level(LinkIndex index, double level, SimTime now) {
+  Link& link = links_[index];
   link.level = level;
   link.retime = true;
   if (stalled_ == 0 && level > 0) return;
@@ -278,11 +295,7 @@ void MaxMin::freeze(LinkIndex index) {
 // After a solve: the link carries `load` from now on (0 also where no activity watches it any more).
 void MaxMin::settle(LinkIndex index, double load, SimTime now) {
   Link& link = links_[index];
-  if (link.load != load) {
-    if (now > link.load_at) link.peak = std::max(link.peak, link.load);
-    link.load_at = now;
-    link.load = load;
-  }
+  link.carry(load, now);
   if (link.members == 0) {
     link.level = 0;
     if (ends_.contains(index)) ends_.erase(index);
@@ -307,6 +320,8 @@ void MaxMin::check() const {
     if (load > link.capacity * (1 + kTolerance)) fail("max-min: a link carries more than its capacity");
     if (link.members > 0 && load < link.capacity * (1 - kTolerance))
       fail("max-min: a bottleneck has capacity to spare");
+    if (is_watched(link) && std::abs(link.load - load) > kTolerance * link.capacity)
+      fail("max-min: a link's load is not what its activities put on it");
     if (link.members > 0 && !is_watched(link)) fail("max-min: a bottleneck that nobody watches");
     for (std::uint32_t at = 0; at < link.crossings.size(); ++at) {
       const auto& [finish, activity, step] = link.crossings.all()[at];

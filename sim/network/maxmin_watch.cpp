@@ -25,12 +25,14 @@ void MaxMin::swap_steps(Column& column, std::uint32_t a, std::uint32_t b) {
   }
 }
 
-void MaxMin::watch(Activity activity, std::uint32_t step) {
+void MaxMin::watch(Activity activity, std::uint32_t step, SimTime now) {
   Column& column = activities_[activity];
   const std::uint32_t to = column.first_step + column.watched++;
   swap_steps(column, step, to);
   const LinkIndex held = held_by_[activity];
-  if (held != kNone && rows_[held].valid) patch_row(held, steps_[to], true);
+  if (held == kNone) return;
+  links_[steps_[to].link].carry(steps_[to].share * links_[held].level, now);
+  if (rows_[held].valid) patch_row(held, steps_[to], true);
 }
 
 void MaxMin::unwatch(Activity activity, std::uint32_t step, SimTime now) {
@@ -58,7 +60,7 @@ void MaxMin::meet(Activity activity, std::uint32_t step, SimTime now) {
     tighten(activity, now);
   } else {
     tie(anchor(activity), steps_[step].link);
-    watch(activity, step);
+    watch(activity, step, now);
   }
 }
 
@@ -87,7 +89,7 @@ void MaxMin::tighten(Activity activity, SimTime now) {
   if (tightest == before) return;
   tie(anchor(activity), steps_[tightest].link);
   column.lone = tightest;
-  watch(activity, tightest);
+  watch(activity, tightest, now);
   if (before != kNone) unwatch(activity, before, now);
 }
 
@@ -104,7 +106,7 @@ void MaxMin::set_capacity(LinkIndex index, double capacity, SimTime now) {
       return;  // its other links limit it more
   }
   forget(components_.root(anchor(activity)));
-  dirty_.push_back(index);
+  dirty_.push_back({index, true});
 }
 
 // A stalled activity keeps no link busy.

@@ -79,6 +79,56 @@ TEST(FlowProperty, EverySolveOfALargeComponentIsTheMaxMinFairAllocation) {
   }
 }
 
+// Calls within nodes, messages between neighbours and a few rings through all nodes come and go: one large
+// component of which every change concerns a part, which is solved as a region (maxmin_region.cpp).
+TEST(FlowProperty, EverySolveOfAPartOfALargeComponentIsTheMaxMinFairAllocation) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    RandomCase problem;
+    constexpr LinkIndex kNodes = 20, kTrunk = 2 * kNodes;  // of a node: its switch, its NIC
+    problem.capacities.assign(kTrunk + 1, 4e9);
+    for (LinkIndex node = 0; node < kNodes; ++node) problem.capacities[kNodes + node] = 1e9;
+    problem.capacities[kTrunk] = below(2) == 0 ? 1e12 : 5e9;  // ample, or a bottleneck now and then
+    for (int t = 0; t < 600; ++t) {
+      const auto node = static_cast<LinkIndex>(below(kNodes));
+      const LinkIndex next = (node + 1) % kNodes;
+      const double cap = below(4) == 0 ? 5e8 : 0, weight = static_cast<double>(1 + below(4));
+      const SimTime start(Duration(static_cast<std::int64_t>(below(20'000)) * 1'000'000));
+      const double bytes = 1e6 + static_cast<double>(below(1'000'000));
+      RandomTransfer transfer{bytes, cap, weight, {}, start, {}};
+      const std::uint64_t kind = below(20);
+      if (kind == 0)  // a ring
+        for (LinkIndex each = 0; each < kNodes; ++each)
+          transfer.usage.insert(transfer.usage.end(),
+                                {{each, 0.9}, {kNodes + each, each % 3 == 0 ? 0.2 : 0.1}});
+      else if (kind < 8)
+        transfer.usage = {{kNodes + node, 1}, {kTrunk, 1}, {kNodes + next, 1}};
+      else
+        transfer.usage = {{node, 1 + 0.5 * static_cast<double>(below(3))}};
+      problem.transfers.push_back(transfer);
+    }
+    std::stable_sort(problem.transfers.begin(), problem.transfers.end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
+    FlowNetwork network(problem.capacities);
+    const auto times = run(network, problem, [&](SimTime now) {
+      const SimTime next = network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+      if (next <= now || below(10) != 0) return;
+      const auto link = static_cast<LinkIndex>(below(problem.capacities.size()));
+      network.set_capacity(link, problem.capacities[link] * (0.5 + 0.1 * static_cast<double>(below(10))),
+                           now);
+      (void)network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+    });
+    for (const SimTime time : times) ASSERT_NE(time, kNever) << "seed " << seed;
+    for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
+      const double expected = put_on(problem, link);
+      EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
+    }
+  }
+}
+
 // Links fail (capacity 0), degrade and come back while transfers run. Every solve stays the fair allocation,
 // and no byte is lost.
 TEST(FlowProperty, CapacitiesMayChangeAtAnyTime) {
