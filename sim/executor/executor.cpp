@@ -48,9 +48,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
     if (first) charges_.push_back(calls_.charges(r));
     charge_of_.back() = known->second;
   }
-  for (std::uint32_t team = 0; team < lock_step_.teams(); ++team)
-    for (const std::uint32_t r : lock_step_.members(team))
-      traces_[r].set_team(lock_step_.members(team).back());
+  for (std::uint32_t team = 0; team < lock_step_.teams(); ++team) lock_step_.name_last(team, traces_);
   total_ops_ *= static_cast<std::uint64_t>(options.warmup + options.steps);
   if (progress_) {
     progress_->steps = options.warmup + options.steps;
@@ -79,6 +77,7 @@ void Executor::advance() {
   if (!done_.empty()) return finish_done();
   // Everything scheduled for this instant comes before the network: one solve per instant.
   if (engine_.next() == now()) return handle(engine_.pop());
+  begin_walks();
   const SimTime engine_next = engine_.next();
   carrier_.settle(now());
   const SimTime network_next = network_.next_event_before(engine_next);
@@ -280,6 +279,7 @@ void Executor::start_call(std::uint32_t index) {
     isolated_.begin(call.group, call.activity, now(), index, event);
     return;
   }
+  stirred_.push_back(call.group);
   call.carried = carrier_.start(index, call.group, call.activity, now());
   if (!call.carried) done_.push_back(index);
 }
@@ -288,8 +288,7 @@ void Executor::start_call(std::uint32_t index) {
 void Executor::disturb(std::uint32_t group) {
   isolated_.called(group);
   for (const std::uint32_t other : isolated_.disturbed_by(group)) {
-    const std::uint32_t team = lock_step_.team_of_group(other);
-    if (team != LockStep::kNone) leave_lock_step(lock_step_.members(team).front());
+    leave_lock_step(system_.groups[other].members.front());
     const auto met = isolated_.meet(other, now());
     if (!met) continue;
     engine_.cancel(met->event);
@@ -313,8 +312,7 @@ void Executor::finish_call(std::uint32_t index) {
     finish_op(r, op);
   }
   for (const auto& [r, op] : members_) start_ready(r);
-  const std::uint32_t team = lock_step_.team_of_group(group);
-  if (team != LockStep::kNone) begin_walk(team);
+  stirred_.push_back(group);
 }
 
 void Executor::finish_op(std::uint32_t r, std::uint32_t index) {

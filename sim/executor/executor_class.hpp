@@ -77,11 +77,15 @@ class Executor {
   void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until);
 
   // executor_teams.cpp: rank classes in lock-step (lock_step.hpp).
-  void begin_walk(std::uint32_t team);
+  void begin_walks();
+  bool begin_walk(std::uint32_t team);
+  [[nodiscard]] bool walks(std::uint32_t team) const {
+    return team != LockStep::kNone && walks_[team].resume != engine::kNoHandle;
+  }
   // Something is about to happen to a rank that its team does not do together.
   void leave_lock_step(std::uint32_t r) {
-    const std::uint32_t team = lock_step_.team_of_rank(r);
-    if (team != LockStep::kNone && walks_[team].resume != engine::kNoHandle) cut_walk(team);
+    for (const std::uint32_t team : lock_step_.teams_of_rank(r))
+      if (walks(team)) cut_walk(team);
   }
   void cut_walk(std::uint32_t team);
   void end_walk(std::uint32_t team);
@@ -114,8 +118,10 @@ class Executor {
     SimTime from{};
     Walk walk;
     engine::Handle resume = engine::kNoHandle;  // pending while the team walks
+    SimTime tried = kNever;                     // to begin another
   };
   std::vector<Walking> walks_;                   // by team
+  std::vector<std::uint32_t> stirred_;           // groups whose calls have begun or ended at this instant
   std::vector<std::uint32_t> done_, finishing_;  // calls whose last byte has arrived
   std::vector<network::LinkRecord> before_;
   std::optional<LinkSampler> sampler_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/executor/circles.hpp"
+
 namespace topsim::executor {
 namespace {
 
@@ -89,23 +91,28 @@ void IsolatedGroups::find_users(const std::vector<CapacityChange>& changes, cons
 }
 
 // Two isolated groups must not meet on a link, because the network would not see it. Of the groups that share
-// a link only the first stays isolated, and those with the same members, whose calls are made in turn by one
-// team (lock_step.hpp).
+// a link only the first stays isolated, and those whose calls are made in turn by one team (lock_step.hpp):
+// with the same members, or in one circle.
 void IsolatedGroups::isolate_at_times() {
-  std::vector<std::uint32_t> first(users_.size(), kNone);  // by link
+  std::vector<std::vector<std::uint32_t>> there(users_.size());  // by link: isolated groups
+  Circles circles(system_);
   for (std::uint32_t g = 0; g < system_.groups.size(); ++g) {
     if (!isolated_[g]) continue;
     const auto each_link = [&](const auto& act) {
       for (const std::uint32_t a : system_.groups[g].activities)
         for (const network::Usage& use : fold::Activity::view(system_.activities[a].usage)) act(use.link);
     };
+    std::vector<std::uint32_t> sharing;
     each_link([&](std::uint32_t l) {
-      if (first[l] != kNone && system_.groups[first[l]].members != system_.groups[g].members)
-        isolated_[g] = false;
+      for (const std::uint32_t other : there[l])
+        if (other != g && system_.groups[other].members != system_.groups[g].members &&
+            std::find(sharing.begin(), sharing.end(), other) == sharing.end())
+          sharing.push_back(other);
     });
+    if (!sharing.empty() && !circles.join(g, sharing)) isolated_[g] = false;
     if (!isolated_[g]) continue;
     each_link([&](std::uint32_t l) {
-      if (first[l] == kNone) first[l] = g;
+      if (there[l].empty() || there[l].back() != g) there[l].push_back(g);
       for (const std::uint32_t user : users_[l]) {
         auto& disturbed = disturbs_[user];
         if (user != g && std::find(disturbed.begin(), disturbed.end(), g) == disturbed.end())
@@ -113,6 +120,7 @@ void IsolatedGroups::isolate_at_times() {
       }
     });
   }
+  circles_ = circles.take();
 }
 
 std::uint64_t IsolatedGroups::transfers() const {

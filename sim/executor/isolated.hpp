@@ -21,13 +21,16 @@ class IsolatedGroups {
  public:
   // A group can be isolated when nothing changes its links' capacity (faults, the carrier) and its members
   // call it from one stream, so that its calls never overlap. It is always isolated when no other group uses
-  // its links. Where groups share a link, the first of them, and others with the same members, are isolated
-  // while no call of another group is on their links. `allowed` false: no group is isolated.
+  // its links. Where groups share a link, the first of them, others with the same members and others of its
+  // circle (circles.hpp) are isolated while no call of another group is on their links. `allowed` false: no
+  // group is isolated.
   // REQUIRES: the arguments outlive it.
   IsolatedGroups(const program::Program& program, const fold::System& system,
                  const std::vector<CapacityChange>& changes, Carrier& carrier, bool allowed);
 
   [[nodiscard]] bool isolated(std::uint32_t group) const { return isolated_[group]; }
+  // Of rank classes.
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& circles() const { return circles_; }
   // No call of another group is on its links.
   [[nodiscard]] bool undisturbed(std::uint32_t group) const { return others_[group] == 0; }
   // Groups that are isolated at times and share links with this one.
@@ -84,6 +87,7 @@ class IsolatedGroups {
   void add(const Carried& carried, SimTime now, network::LinkRecord& record) const;
 
   const fold::System& system_;
+  std::vector<std::vector<std::uint32_t>> circles_;
   std::vector<bool> isolated_;                                  // by group
   std::vector<Running> running_;                                // by group: the last call
   std::vector<std::vector<std::uint32_t>> users_;               // by link: groups that use it

@@ -10,71 +10,115 @@ using program::OpKind;
 
 LockStep::LockStep(const World& world, bool allowed)
     : world_(world),
-      team_of_rank_(world.system.ranks.size(), kNone),
-      team_of_group_(world.system.groups.size(), kNone) {
+      teams_of_rank_(world.system.ranks.size(), {kNone, kNone}),
+      teams_of_group_(world.system.groups.size(), {kNone, kNone}) {
   if (!allowed) return;
-  for (std::uint32_t slot = 0; slot < world.system.group_of.size(); ++slot) {
-    for (const std::uint32_t group : world.system.group_of[slot]) {
-      if (group != fold::System::kNone && team_of_group_[group] == kNone && world.isolated.isolated(group))
-        add_team(group, slot);
+  for (const auto& circle : world.isolated.circles()) add_team(circle, 0);
+  for (const auto& groups : world.system.group_of) {
+    for (const std::uint32_t group : groups) {
+      if (group != fold::System::kNone && teams_of_group_[group][1] == kNone &&
+          world.isolated.isolated(group))
+        add_team(world.system.groups[group].members, 1);
     }
   }
 }
 
-// At most one team per group; a rank belongs to the first of its groups that forms one.
-void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
-  const auto& members = world_.system.groups[group].members;
+// A rank belongs to one circle at most, and to the first of its groups that forms a team.
+void LockStep::add_team(const std::vector<std::uint32_t>& members, std::size_t level) {
   const fold::RankClass& first = world_.system.ranks[members.front()];
   const auto alike = [&](std::uint32_t m) {
     const fold::RankClass& rank = world_.system.ranks[m];
-    return team_of_rank_[m] == kNone && rank.program_class == first.program_class &&
+    return teams_of_rank_[m][level] == kNone && rank.program_class == first.program_class &&
            rank.slowdown == first.slowdown;
   };
   if (!std::all_of(members.begin(), members.end(), alike)) return;
   Team team;
+  team.members = members;
   Slots slots;
-  for (std::uint32_t other = slot; other < world_.system.group_of.size(); ++other) {
-    const std::uint32_t g = world_.system.group_of[other][members.front()];
-    if (g == fold::System::kNone || !world_.isolated.isolated(g) || team_of_group_[g] != kNone ||
-        world_.system.groups[g].members != members)
-      continue;
-    slots.push_back(other);
-    team.groups.push_back(g);
-    team.first_shape[other] = static_cast<std::uint32_t>(team.shapes.size());
-    for (const std::uint32_t activity : world_.system.groups[g].activities)
-      team.shapes.push_back({g, activity});
-  }
+  for (std::uint32_t slot = 0; slot < world_.system.group_of.size(); ++slot)
+    if (add_slot(team, slot)) slots.push_back(slot);
   const auto [local, fresh] = local_streams_.try_emplace({first.program_class, slots});
   if (fresh) local->second = local_streams(first.program_class, slots);
   if (local->second.empty()) return;
   team.program_class = first.program_class;
-  team.local = local->second;
-  for (std::uint16_t s = 0; s < team.local.size(); ++s) {
+  for (const std::optional<Slots>& called : local->second) {
+    const auto s = static_cast<std::uint16_t>(team.local.size());
+    // kOwnTeam stands for one member a stream.
+    const auto same_last = [&](std::uint32_t slot) {
+      return std::all_of(members.begin(), members.end(), [&](std::uint32_t m) {
+        return last_member(slot, m) == last_member(called->front(), m);
+      });
+    };
+    team.local.push_back(called && std::all_of(called->begin(), called->end(), same_last));
+    team.slot.push_back(team.local[s] && !called->empty() ? called->front() : kNone);
     if (team.local[s])
       team.local_set |= only(s);
     else
       team.outer.push_back(s);
   }
-  for (const std::uint32_t m : members) team_of_rank_[m] = static_cast<std::uint32_t>(teams_.size());
-  for (const std::uint32_t g : team.groups) team_of_group_[g] = static_cast<std::uint32_t>(teams_.size());
+  const auto number = static_cast<std::uint32_t>(teams_.size());
+  for (const std::uint32_t m : members) teams_of_rank_[m][level] = number;
+  for (const std::uint32_t g : team.groups) teams_of_group_[g][level] = number;
   teams_.push_back(std::move(team));
 }
 
-std::vector<bool> LockStep::local_streams(std::uint16_t program_class, const Slots& slots) const {
+// Adds the communicators of the slot if they are isolated, connect members only, and take the same time.
+bool LockStep::add_slot(Team& team, std::uint32_t slot) const {
+  const auto& groups = world_.system.groups;
+  std::vector<std::uint32_t> its;
+  std::size_t members = 0;
+  for (const std::uint32_t m : team.members) {
+    const std::uint32_t g = world_.system.group_of[slot][m];
+    if (g == fold::System::kNone || !world_.isolated.isolated(g)) return false;
+    if (std::find(its.begin(), its.end(), g) != its.end()) continue;
+    its.push_back(g);
+    members += groups[g].members.size();
+    if (!std::includes(team.members.begin(), team.members.end(), groups[g].members.begin(),
+                       groups[g].members.end()))
+      return false;
+  }
+  const auto& activities = groups[its.front()].activities;
+  const auto same = [&](std::uint32_t g) {
+    return std::equal(activities.begin(), activities.end(), groups[g].activities.begin(),
+                      groups[g].activities.end(), [&](std::uint32_t a, std::uint32_t b) {
+                        return world_.isolated.duration(a) == world_.isolated.duration(b) &&
+                               world_.system.activities[a].ctas == world_.system.activities[b].ctas &&
+                               world_.calls.memory_traffic(a) == world_.calls.memory_traffic(b);
+                      });
+  };
+  if (members != team.members.size() || !std::all_of(its.begin(), its.end(), same)) return false;
+  team.first_shape[slot] = static_cast<std::uint32_t>(team.shapes.size());
+  for (std::size_t a = 0; a < activities.size(); ++a) {
+    Shape& shape = team.shapes.emplace_back();
+    for (const std::uint32_t g : its) shape.push_back({g, groups[g].activities[a]});
+  }
+  team.groups.insert(team.groups.end(), its.begin(), its.end());
+  return true;
+}
+
+void LockStep::name_last(std::uint32_t t, std::vector<Trace>& traces) const {
+  const Team& team = teams_[t];
+  for (std::uint16_t s = 0; s < team.slot.size(); ++s) {
+    if (team.slot[s] == kNone) continue;
+    for (const std::uint32_t m : team.members) traces[m].set_team(s, last_member(team.slot[s], m));
+  }
+}
+
+LockStep::Streams LockStep::local_streams(std::uint16_t program_class, const Slots& slots) const {
   const program::RankProgram& cls = world_.program.classes[program_class];
-  std::vector<bool> local(cls.streams.size(), true);
+  Streams local(cls.streams.size(), Slots());
   bool calls = false;
   for (const Op& op : cls.ops) {
     const bool inside = op.kind == OpKind::collective && op.stream != 0 &&
                         std::binary_search(slots.begin(), slots.end(), op.slot);
     calls |= inside;
-    if (!inside && !(op.kind == OpKind::compute && op.stream == 0)) local[op.stream] = false;
+    std::optional<Slots>& its = local[op.stream];
+    if (!inside && !(op.kind == OpKind::compute && op.stream == 0))
+      its.reset();
+    else if (inside && its && std::find(its->begin(), its->end(), op.slot) == its->end())
+      its->push_back(op.slot);
   }
-  return calls && local[0] ? local : std::vector<bool>();
-}
-
-const std::vector<std::uint32_t>& LockStep::members(std::uint32_t team) const {
-  return world_.system.groups[teams_[team].groups.front()].members;
+  return calls && local[0] ? local : Streams();
 }
 
 std::uint32_t LockStep::shape_of(const Team& team, std::uint32_t op) const {
@@ -93,6 +137,7 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
     if (rank.throttling != 1) return false;  // a walk has one pace for all members
     if (!rank.beside.empty() || !rank.computed_beside.empty()) return false;  // and one stream that computes
     if (&rank == &first) continue;
+    if (world_.charge_of[m] != world_.charge_of[members(t).front()]) return false;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;
@@ -123,7 +168,7 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
       if (calls) {
         OpTrace& trace = rank.trace->edit(walk.open->op);
         trace = walk.open->trace;
-        trace.cause_rank = members(t).back();
+        trace.cause_rank = last_member(rank.program->ops[walk.open->op].slot, m);
       }
       rank.next[s] = walk.next[s];
       rank.running[s] = computes || calls ? 1 : 0;

@@ -1,16 +1,17 @@
-// Rank classes that are alike for a while are executed as one. The members of a team share isolated
-// communicators (isolated.hpp). While their states agree and nothing from outside the team reaches them, they
-// compute and call these communicators in the same way, so one of them is walked without events and the
-// others take over what it did. This is exact: the same rules with the same rounding, only applied less
-// often. What comes from outside (a message, another communicator's end) ends the walk at that instant, and
-// each continues alone until they agree again. It keeps runs cheap whose classes cannot be folded permanently
-// (ECMP).
+// Rank classes that are alike for a while are executed as one. The members of a team are those of an isolated
+// communicator (isolated.hpp), or of a circle of them, which are called at the same time. While their states
+// agree and nothing from outside the team reaches them, they compute and call these communicators in the same
+// way, so one of them is walked without events and the others take over what it did. This is exact: the same
+// rules with the same rounding, only applied less often. What comes from outside (a message, another
+// communicator's end) ends the walk at that instant, and each continues alone until they agree again. It
+// keeps runs cheap whose classes cannot be folded permanently (ECMP).
 //
 // A walk depends on little: the positions of the team's streams, which outside dependencies are done, and
 // what computes. Teams of replicas reach the same states again and again, so walks are remembered
 // (walk_memory.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,20 +42,27 @@ class LockStep {
   LockStep(const World& world, bool allowed);
 
   static constexpr std::uint32_t kNone = 0xffffffffU;
-  [[nodiscard]] std::uint32_t team_of_rank(std::uint32_t rank) const { return team_of_rank_[rank]; }
-  [[nodiscard]] std::uint32_t team_of_group(std::uint32_t group) const { return team_of_group_[group]; }
-  [[nodiscard]] const std::vector<std::uint32_t>& members(std::uint32_t team) const;
+  // That of its circle first. kNone where there is none.
+  using Teams = std::array<std::uint32_t, 2>;
+  [[nodiscard]] const Teams& teams_of_rank(std::uint32_t rank) const { return teams_of_rank_[rank]; }
+  [[nodiscard]] const Teams& teams_of_group(std::uint32_t group) const { return teams_of_group_[group]; }
+  [[nodiscard]] const std::vector<std::uint32_t>& members(std::uint32_t team) const {
+    return teams_[team].members;
+  }
   [[nodiscard]] std::size_t teams() const { return teams_.size(); }
   [[nodiscard]] const std::vector<std::uint32_t>& groups(std::uint32_t team) const {
     return teams_[team].groups;
   }
-  // A kind of call of the team's communicators.
-  struct Shape {
+  // A kind of call of the team's communicators: of all that the members have in one slot.
+  struct Call {
     std::uint32_t group, activity;
   };
+  using Shape = std::vector<Call>;
   [[nodiscard]] const std::vector<Shape>& shapes(std::uint32_t team) const { return teams_[team].shapes; }
+  // Tells the traces of the team's members what kOwnTeam stands for.
+  void name_last(std::uint32_t team, std::vector<Trace>& traces) const;
 
-  // Whether the members' states agree at `now`, right after a call of one of the team's communicators.
+  // Whether the members' states agree at `now`, where a call has just begun or ended.
   [[nodiscard]] bool agree(std::uint32_t team, SimTime now) const;
 
   // Walks from `from`, where the members agree, to where the first of them would do something else than
@@ -65,10 +73,12 @@ class LockStep {
 
  private:
   struct Team {
-    std::vector<std::uint32_t> groups;  // with the same members
+    std::vector<std::uint32_t> members;
+    std::vector<std::uint32_t> groups;
     std::vector<Shape> shapes;
     std::map<std::uint32_t, std::uint32_t> first_shape;  // by slot of its groups
     std::uint16_t program_class;
+    std::vector<std::uint32_t> slot;   // by stream: one that it calls, kNone if none or not local
     std::vector<bool> local;           // by stream: only compute, or only calls of the team's communicators
     StreamSet local_set = 0;           // those
     std::vector<std::uint16_t> outer;  // the other streams
@@ -83,11 +93,17 @@ class LockStep {
     std::uint16_t stream;
     std::uint32_t op;
   };
-  void add_team(std::uint32_t group, std::uint32_t slot);
-  // Which streams of a program are local to teams that call communicators of these slots; none where there
-  // can be no such team.
+  void add_team(const std::vector<std::uint32_t>& members, std::size_t level);
+  bool add_slot(Team& team, std::uint32_t slot) const;
+  // The slots that the streams of a program call, by stream, where these are local to teams that call
+  // communicators of `slots`; stream 0 calls none. Empty where there can be no such team.
   using Slots = std::vector<std::uint32_t>;
-  [[nodiscard]] std::vector<bool> local_streams(std::uint16_t program_class, const Slots& slots) const;
+  using Streams = std::vector<std::optional<Slots>>;
+  [[nodiscard]] Streams local_streams(std::uint16_t program_class, const Slots& slots) const;
+  // The last member of the group that the rank calls in the slot.
+  [[nodiscard]] std::uint32_t last_member(std::uint32_t slot, std::uint32_t rank) const {
+    return world_.system.groups[world_.system.group_of[slot][rank]].members.back();
+  }
   [[nodiscard]] std::uint32_t shape_of(const Team& team, std::uint32_t op) const;
   [[nodiscard]] std::uint32_t profile_of(Team& team);
   void look_around(const Team& team);
@@ -106,8 +122,8 @@ class LockStep {
 
   World world_;
   std::vector<Team> teams_;
-  std::vector<std::uint32_t> team_of_rank_, team_of_group_;
-  std::map<std::pair<std::uint16_t, Slots>, std::vector<bool>> local_streams_;
+  std::vector<Teams> teams_of_rank_, teams_of_group_;
+  std::map<std::pair<std::uint16_t, Slots>, Streams> local_streams_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
   WalkMemory memory_;
   // Of the current walk.

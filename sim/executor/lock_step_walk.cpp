@@ -33,14 +33,13 @@ bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
 
 // How far the members' other streams and their hosts have come.
 void LockStep::look_around(const Team& team) {
-  const auto& members = world_.system.groups[team.groups.front()].members;
   const RankState& first = world_.ranks[leader_];
   outward_.clear();
   spans_.assign(team.local.size(), {~0U, 0});
   hosts_agree_ = true;
   host_free_ = first.host_free;
   budget_ = first.ops_left;
-  for (const std::uint32_t m : members) {
+  for (const std::uint32_t m : team.members) {
     const RankState& rank = world_.ranks[m];
     hosts_agree_ &= rank.host_free == first.host_free;
     host_free_ = std::max(host_free_, rank.host_free);
@@ -60,7 +59,7 @@ void LockStep::look_around(const Team& team) {
 // Numbers the teams by everything that a walk can depend on.
 std::uint32_t LockStep::profile_of(Team& team) {
   if (team.profile != kNone) return team.profile;
-  const std::uint32_t first = world_.system.groups[team.groups.front()].members.front();
+  const std::uint32_t first = team.members.front();
   const RankState& rank = world_.ranks[first];
   std::vector<std::uint64_t> what{team.program_class, world_.charge_of[first],
                                   static_cast<std::uint64_t>(rank.accelerator.compute_units),
@@ -68,7 +67,8 @@ std::uint32_t LockStep::profile_of(Team& team) {
                                   std::bit_cast<std::uint64_t>(world_.system.ranks[first].slowdown)};
   for (std::size_t s = 0; s < team.local.size(); ++s) what.push_back(team.local[s] ? 1 : 0);
   for (const auto& [slot, shape] : team.first_shape) what.push_back(std::uint64_t{slot} << 32 | shape);
-  for (const auto& [group, a] : team.shapes) {
+  for (const Shape& shape : team.shapes) {
+    const std::uint32_t a = shape.front().activity;
     what.push_back(static_cast<std::uint64_t>(world_.isolated.duration(a).count()));
     what.push_back(static_cast<std::uint64_t>(world_.system.activities[a].ctas));
     what.push_back(static_cast<std::uint64_t>(world_.calls.memory_traffic(a)));
@@ -151,7 +151,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
     if (walk.open && walk.open->end == next) {
       const Walk::OpenCall call = *walk.open;
       walk.open.reset();
-      occupy(call.op, team.shapes[call.shape].activity, -1, next);
+      occupy(call.op, team.shapes[call.shape].front().activity, -1, next);
       ++walk.calls[call.shape].calls;
       walk.calls[call.shape].total += call.end - call.begin;
       finish(call.op, next, walk);
@@ -216,7 +216,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   if (world_.explained) explain(index, issued, now, walk);
   if (op.kind == OpKind::collective) {
     const std::uint32_t shape = shape_of(team, index);
-    const std::uint32_t activity = team.shapes[shape].activity;
+    const std::uint32_t activity = team.shapes[shape].front().activity;
     occupy(index, activity, +1, now);
     walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
     return;

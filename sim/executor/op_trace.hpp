@@ -12,7 +12,7 @@
 namespace topsim::executor {
 
 inline constexpr std::uint32_t kHost = 0xfffffffeU;      // as a blocker: the host had not issued the op yet
-inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;   // as a cause: the last member of one's own team
+inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;   // as a cause: see Trace::set_team
 inline constexpr std::uint32_t kNotAsked = 0xfffffffcU;  // as a blocker: see blocker_of()
 
 struct OpTrace {
@@ -38,8 +38,10 @@ class Trace {
   // REQUIRES: `table` outlives it. `kept` false: what is written is discarded, and nothing may be read.
   explicit Trace(const StreamTable& table, bool kept = true)
       : table_(&table), kept_(kept), streams_(kept ? table.ops.size() : 0) {}
-  // The rank class that kOwnTeam stands for.
-  void set_team(std::uint32_t last) { team_last_ = last; }
+  // The rank class that kOwnTeam stands for: the last member of the group that is called on the stream.
+  void set_team(std::uint16_t stream, std::uint32_t last) {
+    if (kept_) streams_[stream].team_last = last;
+  }
 
   // Nothing (times 0) for ops that have not begun.
   [[nodiscard]] OpTrace operator[](std::uint32_t op) const {
@@ -115,6 +117,7 @@ class Trace {
     bool has_last = false;       // not among `own` yet
     bool own_run = false;        // the last run
     std::uint32_t own_from = 0;  // then its first position
+    std::uint32_t team_last = kNoOp;
     std::vector<OpTrace> own;
     std::vector<Run> runs;
 
@@ -137,7 +140,7 @@ class Trace {
     const std::uint32_t at = run->at + (position - run->first);
     if (!run->shared) return stream.own[at];
     OpTrace entry = (*run->shared)[at].shifted(run->base);
-    if (entry.cause_rank == kOwnTeam) entry.cause_rank = team_last_;
+    if (entry.cause_rank == kOwnTeam) entry.cause_rank = stream.team_last;
     return entry;
   }
 
@@ -145,6 +148,5 @@ class Trace {
   bool kept_;
   OpTrace lost_;
   std::vector<Stream> streams_;
-  std::uint32_t team_last_ = kNoOp;
 };
 }  // namespace topsim::executor

@@ -70,6 +70,20 @@ TEST_F(OneLink, IsForOneSetOfMembers) {
   EXPECT_FALSE(isolated().isolated(1));
 }
 
+// Unless they are of one circle: a tensor and a context group with a common member, which calls them in turn.
+// Rank 2 runs at another speed, so it does not walk with the others.
+TEST_F(OneLink, IsForGroupsOfOneCircle) {
+  system_.ranks.resize(3);
+  system_.groups[0].dimension = program::Dimension::tensor;
+  system_.groups[1].dimension = program::Dimension::context;
+  system_.groups[1].members = {1, 2};
+  EXPECT_TRUE(isolated().isolated(1));
+  EXPECT_EQ(isolated().circles(), (std::vector<std::vector<std::uint32_t>>{{0, 1, 2}}));
+  system_.ranks[2].slowdown = 1.5;
+  EXPECT_FALSE(isolated().isolated(1));
+  EXPECT_TRUE(isolated().circles().empty());
+}
+
 TEST_F(OneLink, IsDisturbedWhileOthersCall) {
   IsolatedGroups groups = isolated();
   EXPECT_EQ(groups.disturbed_by(kMessage), (std::vector<std::uint32_t>{0, 1}));

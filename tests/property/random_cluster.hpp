@@ -126,6 +126,51 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   return c;
 }
 
+// Trays of four accelerators in NVLink domains that replicas do not fill. Tensor, context and data groups
+// share NVLink ports, some of them at times only, and hardly two replicas lie in the domains alike.
+inline Case across_domains_case(std::uint64_t seed) {
+  Dice dice(seed + 7000);
+  Case c;
+  constexpr int kTray = 4;
+  auto& plan = c.workload.plan;
+  plan.tp = dice.one_of({2, 4, 4});
+  plan.cp = dice.one_of({1, 2, 2, 4});
+  plan.pp = dice.one_of({1, 2, 4});
+  const int replica = plan.tp * plan.cp * plan.pp;
+  int replicas = 1 + dice.below(6);
+  while (replica * replicas % kTray != 0) ++replicas;
+  plan.dp = replicas;
+  c.topology.node.use = dice.one_of<const char*>({"gb200-nvl72", "gb300-nvl72", "gb200-nvl72-roce"});
+  c.topology.nodes = replica * replicas / kTray;
+  if (dice.below(2) == 0) c.topology.scale_up_domain = 2 + dice.below(8);  // the last has the remainder
+  c.topology.fabric.kind = c.topology.nodes == 1 ? "none" : "rail";
+  if (c.topology.nodes > 1 && dice.below(2) == 0) c.topology.fabric.nodes_per_leaf = 3 + dice.below(6);
+
+  auto& model = c.workload.model;
+  model.layers = 8, model.hidden = 8192, model.heads = 64, model.vocab = 32000;
+  model.gated_ffn = true;
+  c.workload.sequence = dice.one_of({4096, 8192});
+  c.workload.framework = "megatron";
+  c.workload.compute.launch_overhead = Duration(2'000'000);  // hosts are ahead, so that teams can walk
+  plan.micro_batch = 1;
+  plan.grad_accumulation = plan.pp * dice.one_of({1, 2});
+  plan.virtual_stages = plan.pp > 1 ? dice.one_of({1, 2}) : 1;
+  plan.cp_kind = dice.one_of({workloads::ContextKind::ring, workloads::ContextKind::ulysses});
+  plan.sequence_parallel = dice.below(4) != 0;
+  plan.overlap_grad_reduce = plan.overlap_param_gather = dice.below(3) != 0;
+  plan.zero = 1;
+  c.options.seed = seed;
+  c.options.warmup = 1;
+  c.options.steps = 1;
+  if (dice.below(4) == 0)
+    c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(replica * replicas))), 1.02);
+  c.degraded_links = dice.below(4) == 0 ? 1 : 0;
+  c.text = "seed " + std::to_string(seed) + ": " + std::to_string(c.topology.nodes) + " x " +
+           c.topology.node.use + ", tp " + std::to_string(plan.tp) + " cp " + std::to_string(plan.cp) +
+           " pp " + std::to_string(plan.pp) + " dp " + std::to_string(replicas);
+  return c;
+}
+
 // Disturbances that need the built topology: links that degrade and accelerators that throttle during the
 // run, what accelerators lose to communication, and what flows lose where they meet.
 inline void disturb(Case& c, const topology::Topology& topology, const topology::Catalogue& catalogue) {
