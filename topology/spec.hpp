@@ -35,6 +35,8 @@ struct NodeChoice {
   std::optional<LinkChoice> nvlink;        // other figures for the scale-up link
   // So many of the recipe's, the first ones; the host, its PCIe switches and NVSwitches stay.
   std::optional<int> accelerators, nics;
+  // Whether its accelerators reach each other over PCIe, whatever their driver allows.
+  std::optional<bool> peer_to_peer;
 };
 
 struct FabricSpec {
@@ -122,8 +124,8 @@ struct TopologySpec {
   std::vector<LinkSpec> links;
   std::vector<LinkTypeSpec> link_types;
   std::vector<ModelSpec> models;
-  bool peer_to_peer = true;            // explicit: accelerators reach each other over PCIe
-  bool nvlink_sharp = false;           // explicit: the NVSwitches reduce
+  std::optional<bool> peer_to_peer;    // explicit: accelerators reach each other over PCIe; left out: yes
+  std::optional<bool> nvlink_sharp;    // explicit: the NVSwitches reduce; left out: no
   std::string file;                    // or a cluster.json of `topsim topo export|import`
   std::optional<int> accelerators;     // how many of them the job uses when fewer than all
   std::optional<int> scale_up_domain;  // nodes that share one NVLink domain (NVL72: 18 trays of 4)

@@ -50,10 +50,11 @@ class PlacementCodec final : public config::Codec<Placement> {
   config::CodecPtr<std::vector<int>> nodes_ = config::codec_for<std::vector<int>>();
 };
 
-// The keys of a fabric that differ from their default.
-std::vector<std::string> said(const FabricSpec& fabric) {
-  const auto codec = config::codec_for<FabricSpec>();
-  const config::Value now = codec->write(fabric), usual = codec->write(FabricSpec{});
+// The keys of an object that differ from their default.
+template <class T>
+std::vector<std::string> said(const T& object) {
+  const auto codec = config::codec_for<T>();
+  const config::Value now = codec->write(object), usual = codec->write(T{});
   std::vector<std::string> keys;
   for (const auto& child : now.children) {
     const config::Value* other = usual.find(child->key);
@@ -67,17 +68,24 @@ void refuse_idle_keys(const TopologySpec& spec, const config::Node& node, config
   const bool file = !spec.file.empty(), devices = !spec.devices.empty();
   const char* way = file ? "file" : devices ? "devices" : "node";
   const auto refuse = [&](const config::Node& at, std::string_view key) {
-    reader.problem_at_key(
-        at, fmt::format("\"{}\" has no effect beside \"{}\"", key, way), {},
-        file ? "the file holds the whole topology: leave it out, or change the file" : "leave it out");
+    std::string_view remedy = "leave it out";
+    if (file)
+      remedy = "the file holds the whole topology: leave it out, or change the file";
+    else if (key == "peer_to_peer")
+      remedy = "topology.node.peer_to_peer overrides what the node's recipe says";
+    else if (key == "nvlink_sharp")
+      remedy = "leave it out; network.nccl.nvls=false switches the sums of the node's NVSwitches off";
+    reader.problem_at_key(at, fmt::format("\"{}\" has no effect beside \"{}\"", key, way), {},
+                          std::string(remedy));
   };
-  const std::pair<const char*, bool> keys[] = {{"nodes", spec.nodes != 1 && (file || devices)},
+  const std::pair<const char*, bool> keys[] = {{"node", (file || devices) && !said(spec.node).empty()},
+                                               {"nodes", spec.nodes != 1 && (file || devices)},
                                                {"scale_up_domain", spec.scale_up_domain && (file || devices)},
                                                {"fabric", file && !said(spec.fabric).empty()},
                                                {"links", !spec.links.empty() && !devices},
                                                {"link_types", !spec.link_types.empty() && !devices},
                                                {"models", !spec.models.empty() && !devices},
-                                               {"peer_to_peer", !spec.peer_to_peer && !devices},
+                                               {"peer_to_peer", spec.peer_to_peer && !devices},
                                                {"nvlink_sharp", spec.nvlink_sharp && !devices}};
   for (const auto& [key, idle] : keys)
     if (idle) refuse(node.find(key), key);
@@ -163,6 +171,10 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
                  config::at_least(1), config::default_text("all"))
           .field("nics", &NodeChoice::nics, "the first of its NICs for the fabric alone", config::at_least(1),
                  config::default_text("all"))
+          .field("peer_to_peer", &NodeChoice::peer_to_peer,
+                 "whether its accelerators reach each other over PCIe: true with a driver that is patched for "
+                 "it, false where it is switched off",
+                 config::default_text("as the node and its accelerator allow"))
           .shorthand("use");
   return object;
 }
@@ -317,8 +329,9 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
           .field("link_types", &TopologySpec::link_types, "kinds of links that the catalogue does not have")
           .field("models", &TopologySpec::models, "what device models are to their driver")
           .field("peer_to_peer", &TopologySpec::peer_to_peer,
-                 "explicit devices: accelerators reach each other over PCIe")
-          .field("nvlink_sharp", &TopologySpec::nvlink_sharp, "explicit devices: the NVSwitches reduce")
+                 "explicit devices: accelerators reach each other over PCIe", config::default_text("true"))
+          .field("nvlink_sharp", &TopologySpec::nvlink_sharp, "explicit devices: the NVSwitches reduce",
+                 config::default_text("false"))
           .check(check_topology);
   return object;
 }

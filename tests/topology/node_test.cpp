@@ -78,6 +78,25 @@ TEST(Node, GeForceCopiesBounceThroughHostMemory) {
             "gpu0 pcie0 cpu0 cpu1 mem1 cpu1 pcie1 gpu4");
 }
 
+// tinygrad/open-gpu-kernel-modules: a driver patched for it lets 4090s write to each other over PCIe. A100 PCIe
+// cards may, unless NCCL_P2P_DISABLE or the like forbids it.
+TEST(Node, WhetherCopiesPassOverPcieCanBeSaidOfAScenariosNode) {
+  TopologySpec patched = cluster("srv-8x4090-dual", 1);
+  patched.node.peer_to_peer = true;
+  const Topology t = build(patched, catalogue());
+  EXPECT_TRUE(t.peer_to_peer);
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu1")), "gpu0 pcie0 gpu1");
+  TopologySpec forbidden = cluster("a100-pcie-pairs-8", 1);
+  forbidden.node.peer_to_peer = false;
+  const Topology staged = build(forbidden, catalogue());
+  EXPECT_FALSE(staged.peer_to_peer);
+  const Router through(staged, 1);
+  EXPECT_EQ(path_of(staged, route(through, "node0/gpu0", "node0/gpu2")),
+            "gpu0 pcie0 cpu0 mem0 cpu0 pcie0 gpu2");
+  EXPECT_EQ(path_of(staged, route(through, "node0/gpu0", "node0/gpu1")), "gpu0 gpu1");  // the bridge stays
+}
+
 // NVIDIA/nccl issue 1127: no pair of eight reaches another; two on an NVLink bridge do.
 TEST(Node, ThreeThousandNinetiesReachEachOtherOverTheirBridgeAlone) {
   const Topology apart = build(cluster("srv-8x3090-dual", 1), catalogue());

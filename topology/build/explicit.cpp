@@ -54,8 +54,8 @@ class Explicit {
       f.fabric_kind = "explicit";
     for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source, t.transport});
     f.sharp = spec_.fabric.sharp;
-    f.peer_to_peer = spec_.peer_to_peer;
-    f.nvlink_sharp = spec_.nvlink_sharp;
+    f.peer_to_peer = spec_.peer_to_peer.value_or(true);
+    f.nvlink_sharp = spec_.nvlink_sharp.value_or(false);
     if (spec_.fabric.nic_latency) f.nic_latency = *spec_.fabric.nic_latency;
   }
 

@@ -20,7 +20,6 @@ class NodeDraft {
       : recipe_(recipe), choice_(choice), hardware_(hardware), builder_(builder) {}
 
   NodeStamp make(std::optional<int> domain, int nodes) {
-    stamp_.peer_to_peer = recipe_.peer_to_peer;
     stamp_.default_link = recipe_.default_link;
     stamp_.torus_block = recipe_.scale_up.torus_block;
     if (domain && recipe_.scale_up.kind != ScaleUp::Kind::switched) refuse_domain();
@@ -97,7 +96,7 @@ class NodeDraft {
   void accelerators() {
     const std::string id = choice_.accelerator.value_or(recipe_.accelerator);
     const Accelerator& accelerator = hardware_.accelerator(id, "topology.node.accelerator");
-    stamp_.peer_to_peer = stamp_.peer_to_peer && accelerator.peer_to_peer;
+    stamp_.peer_to_peer = choice_.peer_to_peer.value_or(recipe_.peer_to_peer && accelerator.peer_to_peer);
     stamp_.torus_link = accelerator.scale_up_link;
     stamp_.chip = accelerator.name;
     stamp_.ports = accelerator.nvlinks;
