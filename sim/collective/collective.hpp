@@ -42,12 +42,16 @@ struct Choice {
   Duration model_time{};  // NCCL's own estimate, what its tuner ranks by
 };
 
+// NCCL_P2P_LEVEL: up to which distance GPUs of a box write to each other; further ones go through host memory.
+enum class PeerLevel : std::uint8_t { nvl, pix, pxb, phb, sys };
+
 // Forced by `network.nccl` or by `bench --algorithm`; unset = the tuner chooses.
 struct Overrides {
   std::optional<Algorithm> algorithm;
   std::optional<Protocol> protocol;
   std::optional<int> channels;
   std::optional<bool> nvls, sharp, pxn;
+  std::optional<PeerLevel> p2p_level;
   // All-reduces in a box use serving engines' kernels where these engines would; unset: in inference only.
   std::optional<bool> custom_all_reduce;
   std::optional<int> socket_threads;  // TCP: helpers a connection (sockets.hpp)

@@ -28,6 +28,7 @@ constexpr std::uint32_t kNone = DeviceId::kNone;
 struct Searches {
   struct Allowed {
     bool pxn, nvlink_sharp, sharp;
+    std::optional<PeerLevel> peers;
     friend auto operator<=>(const Allowed&, const Allowed&) = default;
   };
   using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool, Allowed,
@@ -101,7 +102,7 @@ Placer::Impl::Impl(const topology::Router& r, const Overrides& overrides, std::s
     : router(r),
       topology(r.topology()),
       allowed{overrides.pxn.value_or(true), topology.nvlink_sharp && overrides.nvls.value_or(true),
-              topology.sharp && overrides.sharp.value_or(true)},
+              topology.sharp && overrides.sharp.value_or(true), overrides.p2p_level},
       asked{overrides.buffsize.value_or(Bytes{}).value(), overrides.nvls_chunksize.value_or(Bytes{}).value(),
             overrides.nvlstree_max_chunksize.value_or(Bytes{}).value()},
       searches(std::move(s)),
@@ -222,7 +223,7 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
   Searches::Search& search = search_for();
   std::call_once(search.once, [&] {
     search.box = std::make_unique<nccl::Box>(
-        nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, here.pxn,
+        nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, {here.pxn, here.peers},
                                     [this](LinkId link) { return searches->see(link) || !of_a_nic(link); }),
                        here.nvlink_sharp, here.sharp));
   });

@@ -38,7 +38,7 @@ const Model& model_of(const std::string& box_name, int nodes, bool sharp) {
     const std::uint32_t node = 0;
     box = boxes
               .emplace(box_key, make_box(System(import.topology, std::span(&node, 1),
-                                                import.topology.accelerators(), nodes > 1, true),
+                                                import.topology.accelerators(), nodes > 1, Detours{}),
                                          import.topology.nvlink_sharp, sharp))
               .first;
   }

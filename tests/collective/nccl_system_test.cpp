@@ -17,7 +17,7 @@ System system_of(const char* node) {
   const topology::Topology t =
       topology::build(topology::test::cluster(node, 2, "rail"), topology::test::catalogue());
   const std::uint32_t first = 0;
-  return {t, std::span(&first, 1), t.accelerators().subspan(0, t.accelerators().size() / 2), true, true};
+  return {t, std::span(&first, 1), t.accelerators().subspan(0, t.accelerators().size() / 2), true, {}};
 }
 
 // A network port on the accelerator's die has the rate of its cable. The link between the two on the die is
@@ -46,6 +46,25 @@ TEST(System, APortBehindPcieIsReachedAtTheSlotsRate) {
   EXPECT_EQ(system.gpu_to_net(0, 0).bandwidth, 24);
 }
 
+// Two GPUs under each PCIe switch, two switches a socket (NCCL 2.30 graph/paths.cc, ncclTopoCheckP2p: by itself PXB,
+// so never through a processor; GKE sets NCCL_P2P_LEVEL to PHB and SYS for such boxes).
+TEST(System, GpusWriteToEachOtherAsFarAsTheLevelSays) {
+  const topology::Topology t =
+      topology::build(topology::test::cluster("rtx-pro-6000-8gpu", 1), topology::test::catalogue());
+  const std::uint32_t first = 0;
+  const auto staged = [&](std::size_t gpus, std::optional<PeerLevel> level) {
+    return System(t, std::span(&first, 1), t.accelerators().subspan(0, gpus), false, {.peers = level})
+        .through_host_memory();
+  };
+  for (const auto& [gpus, reach] :
+       {std::pair(std::size_t{2}, PeerLevel::pix), std::pair(std::size_t{4}, PeerLevel::phb),
+        std::pair(std::size_t{8}, PeerLevel::sys)}) {
+    EXPECT_FALSE(staged(gpus, reach)) << gpus;
+    EXPECT_TRUE(staged(gpus, static_cast<PeerLevel>(static_cast<int>(reach) - 1))) << gpus;
+    EXPECT_EQ(staged(gpus, {}), gpus > 2) << gpus;
+  }
+}
+
 // A domain of more GPUs than NCCL takes, 576, has the rings of one at the limit, and keeps off PCIe. 72 nodes
 // of 8 NPUs with 392 GB/s each: 26 channels of 15 GB/s (the search's next lower rate with more together).
 TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
@@ -55,7 +74,7 @@ TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
     const topology::Topology t = topology::build(spec, topology::test::catalogue());
     std::vector<std::uint32_t> all(nodes);
     std::iota(all.begin(), all.end(), 0);
-    return search({t, all, t.accelerators(), false, true}, {});
+    return search({t, all, t.accelerators(), false, {}}, {});
   };
   for (const auto& [node, at_limit] : {std::pair("cloudmatrix-384", 72U), std::pair("gb200-nvl72", 144U)}) {
     const ChannelGraph searched = rings(node, at_limit), beyond = rings(node, at_limit + 1);

@@ -17,6 +17,17 @@ PathType merge(PathType a, PathType b) {
   return high == PathType::phb && low == PathType::c2c ? PathType::p2c : high;
 }
 
+PathType furthest_of(PeerLevel level) {
+  switch (level) {
+    case PeerLevel::nvl: return PathType::nvl;
+    case PeerLevel::pix: return PathType::pix;
+    case PeerLevel::pxb: return PathType::pxb;
+    case PeerLevel::phb: return PathType::phb;
+    case PeerLevel::sys: return PathType::sys;
+  }
+  return PathType::pxb;
+}
+
 // The paths with the highest bandwidth; of those, the nearest.
 template <class PathOf>
 std::vector<int> best(int count, const PathOf& path_of) {
@@ -98,20 +109,20 @@ struct System::Reach {
   std::vector<std::vector<Path>> gpus, nets, cpus;
 };
 
-void System::find_paths(bool allow_pxn) {
+void System::find_paths(const Detours& allowed) {
   Reach to;
   for (const int g : gpus_) to.gpus.push_back(paths_to(g));
   for (const int n : nets_) to.nets.push_back(paths_to(n));
   for (const int c : cpus_) to.cpus.push_back(paths_to(c));
   take_shortest(to);
   find_sockets(to);
-  leave_peer_to_peer(to);
+  leave_peer_to_peer(to, allowed.peers);
   join_nets_beyond_c2c(to);
   find_local_nets();
   proxy_.resize(gpu_net_.size());
   for (int g = 0; g < gpus(); ++g)
     for (int n = 0; n < nets(); ++n) proxy_[index(g, n, nets())] = g;
-  if (allow_pxn) use_proxies();
+  if (allowed.pxn) use_proxies();
   leave_gpu_direct(to);
   find_local_nets();
 }
@@ -157,16 +168,16 @@ const Path& System::to_socket(const Reach& to, int from, int cpu) const {
 }
 
 // GPUs that do not reach each other directly communicate through the socket near the destination.
-void System::leave_peer_to_peer(const Reach& to) {
+void System::leave_peer_to_peer(const Reach& to, std::optional<PeerLevel> level) {
   const bool two_amd = cpu_vendor_ == CpuVendor::amd && gpus() <= 2;
+  const PathType furthest = furthest_of(level.value_or(two_amd ? PeerLevel::sys : PeerLevel::pxb));
   for (int b = 0; b < gpus(); ++b) {
     const int cpu = cpu_of_gpu_[static_cast<std::size_t>(b)];
     if (cpu < 0) continue;
     for (int a = 0; a < gpus(); ++a) {
       Path& path = gpu_gpu_[index(a, b, gpus())];
-      const bool allowed =
-          path.type <= PathType::nvb || (gpu(a).peer_to_peer && gpu(b).peer_to_peer &&
-                                         path.type <= (two_amd ? PathType::sys : PathType::pxb));
+      const bool allowed = path.type <= furthest && (path.type <= PathType::nvb ||
+                                                     (gpu(a).peer_to_peer && gpu(b).peer_to_peer));
       through_host_memory_ |= a != b && !allowed;
       if (a != b && !allowed)
         path = joined(to_socket(to, gpus_[static_cast<std::size_t>(a)], cpu),

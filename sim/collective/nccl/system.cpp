@@ -113,11 +113,11 @@ std::string_view name_of(PathType type) {
 }
 
 System::System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-               std::span<const DeviceId> gpus, bool inter, bool allow_pxn, const Works& works)
+               std::span<const DeviceId> gpus, bool inter, const Detours& allowed, const Works& works)
     : inter_(inter) {
   read(topology, nodes, gpus, works);
   order_edges();
-  if (searchable()) find_paths(allow_pxn);
+  if (searchable()) find_paths(allowed);
   measure();
 }
 

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "sim/collective/collective.hpp"
 #include "sim/collective/nccl/net_plugins.hpp"
 #include "topology/topology.hpp"
 
@@ -61,6 +63,12 @@ struct Path {
   [[nodiscard]] int hops() const { return static_cast<int>(edges.size()); }
 };
 
+// What detours a job's settings allow: NCCL_PXN_DISABLE, NCCL_P2P_LEVEL (unset: NCCL's own).
+struct Detours {
+  bool pxn = true;
+  std::optional<PeerLevel> peers = {};
+};
+
 // The part of one box that a communicator uses.
 class System {
  public:
@@ -70,7 +78,7 @@ class System {
   // (transport/net_ib/init.cc).
   using Works = std::function<bool(LinkId)>;
   System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-         std::span<const DeviceId> gpus, bool inter, bool allow_pxn, const Works& works = all_work);
+         std::span<const DeviceId> gpus, bool inter, const Detours& allowed, const Works& works = all_work);
   static bool all_work(LinkId) { return true; }
 
   [[nodiscard]] int gpus() const { return static_cast<int>(gpus_.size()); }
@@ -144,10 +152,10 @@ class System {
   [[nodiscard]] std::vector<Path> paths_to(int base) const;  // from every vertex
   [[nodiscard]] Path joined(const Path& first, const Path& second) const;
   struct Reach;
-  void find_paths(bool allow_pxn);
+  void find_paths(const Detours& allowed);
   void take_shortest(const Reach& to);
   void find_sockets(const Reach& to);
-  void leave_peer_to_peer(const Reach& to);
+  void leave_peer_to_peer(const Reach& to, std::optional<PeerLevel> level);
   void join_nets_beyond_c2c(const Reach& to);
   void leave_gpu_direct(const Reach& to);
   [[nodiscard]] const Path& to_socket(const Reach& to, int from, int cpu) const;

@@ -156,6 +156,15 @@ const config::Object<Overrides>& table(config::Type<Overrides>) {
           .field("nvls", &Overrides::nvls, "NVLink SHARP (NCCL_NVLS_ENABLE)")
           .field("sharp", &Overrides::sharp, "In-network reduction (NCCL_COLLNET_ENABLE)")
           .field("pxn", &Overrides::pxn, "Reach a NIC through the GPU beside it (NCCL_PXN_DISABLE=0)")
+          .field("p2p_level", &Overrides::p2p_level,
+                 "The furthest that GPUs of a box write to each other, beyond it through host memory "
+                 "(NCCL_P2P_LEVEL): NVLink, one PCIe switch, several, a socket, any",
+                 config::default_text("pxb; sys for two GPUs beside AMD's processors"),
+                 config::names<PeerLevel>({{"nvl", PeerLevel::nvl},
+                                           {"pix", PeerLevel::pix},
+                                           {"pxb", PeerLevel::pxb},
+                                           {"phb", PeerLevel::phb},
+                                           {"sys", PeerLevel::sys}}))
           .field(
               "custom_all_reduce", &Overrides::custom_all_reduce,
               "All-reduces of a box by serving engines' kernels (vLLM's), one shot or two, where they would",
