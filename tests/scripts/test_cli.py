@@ -139,6 +139,21 @@ class ExitCodes(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn("leave ", done.stderr)
 
+    def test_the_pattern_all_to_all_names_nccls_collective(self):
+        for words in ([], ["-b", "64K"], ["-b", "8", "-e", "1M", "-f", "2"]):
+            with self.subTest(words):
+                done = program.topsim("bench", "all_to_all", IB, *words)
+                self.assertIn("alltoall", done.stdout + done.stderr)
+                self.assertEqual(done.returncode, 2 if "-e" in words else 0)
+
+    def test_a_cluster_alone_has_no_mistakes_of_a_workload(self):
+        with program.temporary_folder() as folder:
+            cluster = pathlib.Path(folder) / "cluster.json"
+            cluster.write_text('{"topology": {"node": "hgx-h100"}, "network": {"ncl": {"nvls": false}}}')
+            done = program.topsim("bench", "all_reduce", cluster)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("error: ")), (2, "", 1))
+            self.assertIn('did you mean "nccl"?', done.stderr)
+
     def test_what_would_be_overridden_without_a_word_is_refused(self):
         with program.temporary_folder() as folder:
             same = str(pathlib.Path(folder) / "same.json")

@@ -21,6 +21,11 @@ bool begins_with_one_of(const std::string& path, std::span<const std::string_vie
 }
 }  // namespace
 
+bool has_workload(const config::Document& document) {
+  const config::Node node = document.root().find("workload");
+  return node && !node.is(config::Kind::null);
+}
+
 std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Catalogue& catalogue) {
   if (!spec.file.empty() || !spec.devices.empty()) return {};
   Job job;
@@ -59,7 +64,8 @@ std::vector<Problem> mistakes_beside(const std::vector<Problem>& of_reading, con
   const bool elsewhere = std::all_of(of_reading.begin(), of_reading.end(), [&](const Problem& problem) {
     return begins_with_one_of(problem.path, kElsewhere);
   });
-  const std::optional<Job> job = elsewhere ? job_of(partial.topology, catalogue) : std::nullopt;
+  const bool planned = partial.document != nullptr && has_workload(*partial.document);
+  const std::optional<Job> job = elsewhere && planned ? job_of(partial.topology, catalogue) : std::nullopt;
   if (job) mistakes.from([&] { (void)checked_plan(partial.workload, *job); });
   return std::move(mistakes.problems);
 }

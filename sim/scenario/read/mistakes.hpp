@@ -40,8 +40,11 @@ struct Job {
 [[nodiscard]] std::optional<workloads::Plan> checked_plan(const workloads::WorkloadSpec& asked,
                                                           const Job& job);
 
+// Whether the file has the section; what a cluster alone is read for needs none.
+[[nodiscard]] bool has_workload(const config::Document& document);
+
 // Mistakes in addition to those of reading, which left `partial`: unknown names of hardware, and a plan that
-// does not match the accelerators, where everything that determines their number was read.
+// does not match the accelerators, where there is one and everything that determines their number was read.
 [[nodiscard]] std::vector<Problem> mistakes_beside(const std::vector<Problem>& of_reading,
                                                    const Scenario& partial,
                                                    const topology::Catalogue& catalogue);

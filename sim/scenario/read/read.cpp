@@ -87,11 +87,6 @@ class Includer {
   std::vector<std::string> open_;
 };
 
-bool has_workload(const Document& document) {
-  const Node node = document.root().find("workload");
-  return node && !node.is(Kind::null);
-}
-
 Problem no_workload() {
   Problem problem;
   problem.path = "workload";
