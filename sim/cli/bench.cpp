@@ -135,7 +135,11 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
     return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
   }
   if (!options.end.empty() || options.factor != kDoubled)
-    throw ConfigError(fmt::format("{} is of one size", what.name), "-b is each flow's; leave -e and -f out");
+    throw ConfigError(
+        fmt::format("{} is of one size", what.name),
+        what.pattern == scenario::TrafficPattern::all_to_all
+            ? "-b is each flow's between NICs; leave -e and -f out. NCCL's collective is bench alltoall"
+            : "-b is each flow's; leave -e and -f out");
   traffic.sizes = {scenario::bench_size(options.begin.empty() ? "1M" : options.begin)};
   const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic, &stop);
   return json ? scenario::traffic_json(what, result) : scenario::traffic_table(what, result);

@@ -14,7 +14,7 @@ constexpr TrafficName kNames[] = {
     {TrafficPattern::permutation, "permutation",
      "every port sends to another one (of its rail, where there are rails), drawn by the seed"},
     {TrafficPattern::all_to_all, "all_to_all",
-     "every port sends to every other (of its rail, where there are rails)"},
+     "every port sends to every other (of its rail, where there are rails); NCCL's collective is alltoall"},
     {TrafficPattern::parking_lot, "parking_lot",
      "three senders behind a trunk and a local one share a receiver"},
     {TrafficPattern::victim_flow, "victim", "a flow to an idle host behind flows to a congested one"}};
