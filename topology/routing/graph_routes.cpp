@@ -16,7 +16,9 @@
 #include <numeric>
 #include <shared_mutex>
 
+#include "sim/base/mix.hpp"
 #include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/remembered.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -47,7 +49,18 @@ class GraphRoutes final : public FabricRoutes {
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
   void over_neighbours(std::uint32_t from, const Distances& far, Route& out) const;
+  const Route& evenly(std::uint32_t from, std::uint32_t to, const Distances& far, Route& out) const;
   [[nodiscard]] std::uint32_t vertex(DeviceId d) const { return vertex_[d.index()]; }
+
+  // Two switches between which traffic divides evenly: the same for all that is behind them.
+  struct Ends {
+    std::uint32_t from, to;
+    friend bool operator==(const Ends&, const Ends&) = default;
+    [[nodiscard]] std::size_t hash() const {
+      return hash_words(std::array{std::uint64_t{from} << 32 | to});
+    }
+  };
+  static constexpr std::size_t kKept = 1 << 14, kMostLinks = 256;  // some tens of MB
 
   const Topology& topology_;
   const FabricPorts& ports_;
@@ -60,6 +73,7 @@ class GraphRoutes final : public FabricRoutes {
   Graph reversed_;
   mutable std::shared_mutex mutex_;
   mutable std::map<std::uint32_t, std::unique_ptr<const Distances>> kept_;
+  Remembered<Ends, Route, kKept> evenly_;
 };
 
 GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint64_t seed,
@@ -230,6 +244,19 @@ void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Rout
   out.latency += direct;
 }
 
+// In `out`, unless it is kept.
+const Route& GraphRoutes::evenly(std::uint32_t from, std::uint32_t to, const Distances& far,
+                                 Route& out) const {
+  const Ends ends{from, to};
+  if (const Route* known = evenly_.find(ends)) return *known;
+  if (detours_ && far[from] == 1)
+    over_neighbours(from, far, out);
+  else
+    flood(from, far, out);
+  const Route* kept = out.links.size() <= kMostLinks ? evenly_.keep(ends, out) : nullptr;
+  return kept != nullptr ? *kept : out;
+}
+
 bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
   if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
     const Distances& far = distances(vertex(to));
@@ -263,19 +290,16 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
   const auto parts = static_cast<double>(taken.size());
   for (const std::size_t i : taken) {
     const auto& [first, last] = pairs[i];
-    Route part;
-    part.links.push_back({first->up, 1});
-    part.latency = topology_.link(first->up).latency + topology_.link(last->down).latency;
     const Distances& far = distances(vertex(last->at));
-    if (choice.even() && detours_ && best == 1)
-      over_neighbours(vertex(first->at), far, part);
-    else if (choice.even())
-      flood(vertex(first->at), far, part);
-    else
-      walk(vertex(first->at), vertex(last->at), far, choice, part);
-    part.links.push_back({last->down, 1});
-    for (const LinkShare& s : part.links) out.links.push_back({s.link, s.share / parts});
-    if (i == taken.front()) out.latency += part.latency;
+    Route fresh;
+    if (!choice.even()) walk(vertex(first->at), vertex(last->at), far, choice, fresh);
+    const Route& between = choice.even() ? evenly(vertex(first->at), vertex(last->at), far, fresh) : fresh;
+    out.links.push_back({first->up, 1 / parts});
+    for (const LinkShare& s : between.links) out.links.push_back({s.link, s.share / parts});
+    out.links.push_back({last->down, 1 / parts});
+    if (i == taken.front())
+      out.latency +=
+          topology_.link(first->up).latency + between.latency + topology_.link(last->down).latency;
   }
   out.switches = static_cast<std::uint16_t>(out.switches + best + 1);
   return true;

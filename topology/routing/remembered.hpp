@@ -9,7 +9,7 @@
 namespace topsim::topology {
 
 // REQUIRES: `Key` has operator== and hash().
-template <class Key, class Value>
+template <class Key, class Value, std::size_t kSlots = 4096>
 class Remembered {
  public:
   Remembered() : slots_(std::make_unique<Slot[]>(kSlots)) {}
@@ -37,7 +37,7 @@ class Remembered {
   }
 
  private:
-  static constexpr std::size_t kSlots = 4096, kTries = 32;
+  static constexpr std::size_t kTries = 32;
   struct Entry {
     Key key;
     Value value;
