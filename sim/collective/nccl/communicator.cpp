@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "sim/collective/nccl/mesh.hpp"
 #include "sim/collective/nccl/search.hpp"
@@ -80,9 +81,13 @@ double wire_of_net(const System& system, int net) {
   return wire;
 }
 
+// A job that is given part of a box sends over the NICs that its own GPUs prefer.
 double nic_wire(const System& system) {
+  std::set<int> used;
+  for (int g = 0; g < system.gpus(); ++g)
+    for (const int net : system.nets_of_gpu(g)) used.insert(net);
   double sum = 0;
-  for (int net = 0; net < system.nets(); ++net) sum += wire_of_net(system, net);
+  for (const int net : used) sum += wire_of_net(system, net);
   return sum;
 }
 

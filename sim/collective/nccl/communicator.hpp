@@ -81,7 +81,7 @@ struct CommunicatorFacts {
   bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
   double tree_wire = 0;              // one box: all trees, per direction, over the PCIe links of its GPUs
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
-  double nic_wire = 0;   // all NICs of a box
+  double nic_wire = 0;   // all NICs of a box that its members send over
   int rings = 0;         // how many were found; as many run as trees were found
   double told_latency = 0, hop_latency = 0;           // of a network plugin, microseconds: net_plugins.hpp
   bool simple_only = false, rings_and_trees = false;  // the same
