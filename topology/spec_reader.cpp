@@ -171,10 +171,11 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
                  config::at_least(1), config::default_text("all"))
           .field("nics", &NodeChoice::nics, "the first of its NICs for the fabric alone", config::at_least(1),
                  config::default_text("all"))
-          .field("peer_to_peer", &NodeChoice::peer_to_peer,
-                 "whether its accelerators reach each other over PCIe: true with a driver that is patched for "
-                 "it, false where it is switched off",
-                 config::default_text("as the node and its accelerator allow"))
+          .field(
+              "peer_to_peer", &NodeChoice::peer_to_peer,
+              "whether its accelerators reach each other over PCIe: true with a driver that is patched for "
+              "it, false where it is switched off",
+              config::default_text("as the node and its accelerator allow"))
           .shorthand("use");
   return object;
 }

@@ -42,7 +42,8 @@ struct Choice {
   Duration model_time{};  // NCCL's own estimate, what its tuner ranks by
 };
 
-// NCCL_P2P_LEVEL: up to which distance GPUs of a box write to each other; further ones go through host memory.
+// NCCL_P2P_LEVEL: up to which distance GPUs of a box write to each other; further ones go through host
+// memory.
 enum class PeerLevel : std::uint8_t { nvl, pix, pxb, phb, sys };
 
 // Forced by `network.nccl` or by `bench --algorithm`; unset = the tuner chooses.

@@ -46,8 +46,8 @@ TEST(System, APortBehindPcieIsReachedAtTheSlotsRate) {
   EXPECT_EQ(system.gpu_to_net(0, 0).bandwidth, 24);
 }
 
-// Two GPUs under each PCIe switch, two switches a socket (NCCL 2.30 graph/paths.cc, ncclTopoCheckP2p: by itself PXB,
-// so never through a processor; GKE sets NCCL_P2P_LEVEL to PHB and SYS for such boxes).
+// Two GPUs under each PCIe switch, two switches a socket (NCCL 2.30 graph/paths.cc, ncclTopoCheckP2p: by
+// itself PXB, so never through a processor; GKE sets NCCL_P2P_LEVEL to PHB and SYS for such boxes).
 TEST(System, GpusWriteToEachOtherAsFarAsTheLevelSays) {
   const topology::Topology t =
       topology::build(topology::test::cluster("rtx-pro-6000-8gpu", 1), topology::test::catalogue());

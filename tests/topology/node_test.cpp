@@ -78,8 +78,8 @@ TEST(Node, GeForceCopiesBounceThroughHostMemory) {
             "gpu0 pcie0 cpu0 cpu1 mem1 cpu1 pcie1 gpu4");
 }
 
-// tinygrad/open-gpu-kernel-modules: a driver patched for it lets 4090s write to each other over PCIe. A100 PCIe
-// cards may, unless NCCL_P2P_DISABLE or the like forbids it.
+// tinygrad/open-gpu-kernel-modules: a driver patched for it lets 4090s write to each other over PCIe. A100
+// PCIe cards may, unless NCCL_P2P_DISABLE or the like forbids it.
 TEST(Node, WhetherCopiesPassOverPcieCanBeSaidOfAScenariosNode) {
   TopologySpec patched = cluster("srv-8x4090-dual", 1);
   patched.node.peer_to_peer = true;

@@ -56,9 +56,7 @@ class GraphRoutes final : public FabricRoutes {
   struct Ends {
     std::uint32_t from, to;
     friend bool operator==(const Ends&, const Ends&) = default;
-    [[nodiscard]] std::size_t hash() const {
-      return hash_words(std::array{std::uint64_t{from} << 32 | to});
-    }
+    [[nodiscard]] std::size_t hash() const { return hash_words(std::array{std::uint64_t{from} << 32 | to}); }
   };
   static constexpr std::size_t kKept = 1 << 14, kMostLinks = 256;  // some tens of MB
 
@@ -298,8 +296,7 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
     for (const LinkShare& s : between.links) out.links.push_back({s.link, s.share / parts});
     out.links.push_back({last->down, 1 / parts});
     if (i == taken.front())
-      out.latency +=
-          topology_.link(first->up).latency + between.latency + topology_.link(last->down).latency;
+      out.latency += topology_.link(first->up).latency + between.latency + topology_.link(last->down).latency;
   }
   out.switches = static_cast<std::uint16_t>(out.switches + best + 1);
   return true;

@@ -19,11 +19,16 @@ PathType merge(PathType a, PathType b) {
 
 PathType furthest_of(PeerLevel level) {
   switch (level) {
-    case PeerLevel::nvl: return PathType::nvl;
-    case PeerLevel::pix: return PathType::pix;
-    case PeerLevel::pxb: return PathType::pxb;
-    case PeerLevel::phb: return PathType::phb;
-    case PeerLevel::sys: return PathType::sys;
+    case PeerLevel::nvl:
+      return PathType::nvl;
+    case PeerLevel::pix:
+      return PathType::pix;
+    case PeerLevel::pxb:
+      return PathType::pxb;
+    case PeerLevel::phb:
+      return PathType::phb;
+    case PeerLevel::sys:
+      return PathType::sys;
   }
   return PathType::pxb;
 }
@@ -176,8 +181,8 @@ void System::leave_peer_to_peer(const Reach& to, std::optional<PeerLevel> level)
     if (cpu < 0) continue;
     for (int a = 0; a < gpus(); ++a) {
       Path& path = gpu_gpu_[index(a, b, gpus())];
-      const bool allowed = path.type <= furthest && (path.type <= PathType::nvb ||
-                                                     (gpu(a).peer_to_peer && gpu(b).peer_to_peer));
+      const bool allowed = path.type <= furthest &&
+                           (path.type <= PathType::nvb || (gpu(a).peer_to_peer && gpu(b).peer_to_peer));
       through_host_memory_ |= a != b && !allowed;
       if (a != b && !allowed)
         path = joined(to_socket(to, gpus_[static_cast<std::size_t>(a)], cpu),
