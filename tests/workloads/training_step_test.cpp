@@ -252,7 +252,7 @@ TEST(Passes, CostWhatTheyCostInThePlanThatTheyAreOf) {
   workload.model = complete_model(workload);
   const Plan plan = resolve(workload, 64);
   ASSERT_TRUE(plan.shards.by_unit && plan.pp == 2 && plan.micro_batches == 1 && plan.dp == 4);
-  const auto backward = [](const program::RankProgram& stage, int micro_batch) {
+  const auto backward = [](const program::RankProgram& stage, std::uint32_t micro_batch) {
     Duration sum{};
     for (const auto& op : stage.ops)
       if (op.kind == program::OpKind::compute && op.phase == program::Phase::backward &&
