@@ -331,22 +331,6 @@ TEST(Lowering, RingsReachWhatTheirWiresCarry) {
   }
 }
 
-// One GPU of each box sends over the NIC below its own PCIe switch: the other seven change nothing.
-TEST(Lowering, NicsOfGpusThatTheJobDoesNotHaveChangeNothing) {
-  const auto time = [](std::optional<int> nics) {
-    scenario::Scenario scenario;
-    scenario.topology = boxes("hgx-h100", 10);
-    scenario.topology.node.accelerators = 1;
-    scenario.topology.node.nics = nics;
-    scenario.network.model = "flow";
-    return scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all,
-                           {Bytes(1 << 30), Bytes(1 << 30), 2})
-        .rows.front()
-        .time;
-  };
-  EXPECT_EQ(time({}), time(1));
-}
-
 // Microseconds of nccl-tests, NVLS all-reduce, on eight H100 and on p5 (aiconfigurator 095f58a;
 // awsome-distributed-training 7217859f).
 TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,5 +56,21 @@ TEST(Placement, BoxesThatAreCabledOtherwiseBetweenTheirNodesShareNone) {
   const auto crossed = two_nodes({{"a0", "b1"}, {"a1", "b0"}});
   EXPECT_EQ(graphs(straight, searches), graphs(straight, searches));
   EXPECT_NE(graphs(straight, searches), graphs(crossed, searches));
+}
+
+// One GPU of each box sends over the NIC below its own PCIe switch: the other seven change nothing.
+TEST(Placement, NicsOfGpusThatTheJobDoesNotHaveChangeNothing) {
+  const auto time = [](std::optional<int> nics) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("hgx-h100", 10);
+    scenario.topology.node.accelerators = 1;
+    scenario.topology.node.nics = nics;
+    scenario.network.model = "flow";
+    return scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all,
+                           {Bytes(1 << 30), Bytes(1 << 30), 2})
+        .rows.front()
+        .time;
+  };
+  EXPECT_EQ(time({}), time(1));
 }
 }  // namespace topsim::collective::placement_test

@@ -7,9 +7,9 @@
 #include <memory>
 #include <utility>
 
-#include "workloads/host/host.hpp"
 #include "workloads/model.hpp"
 #include "workloads/schedule/tasks.hpp"
+#include "workloads/step/batch.hpp"
 #include "workloads/step/chunk_pass.hpp"
 #include "workloads/step/data_parallel.hpp"
 #include "workloads/step/maxima.hpp"
@@ -283,39 +283,10 @@ class StageProgram {
     emitter_.wait_for(message);
   }
 
-  // Copies a micro-batch to the accelerator, on every stage that needs it. Its size comes first.
-  void fetch_batch(const StageTask& task) {
-    const HostProfile& host = plan_.host.profile;
-    if (task.action != Action::forward || !plan_.host.counts_calls || host.batch.operators <= 0) return;
-    const Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
-    if (!host.batch_everywhere && !chunk.first && !chunk.last) return;
-    emitter_.at({task.micro_batch, 0});
-    const auto broadcast = [&](double bytes) {
-      if (plan_.tp > 1)
-        emitter_.wait_for(emitter_.collective({.stream = "tensor",
-                                               .slot = slots_.tensor,
-                                               .phase = Phase::forward,
-                                               .label = "batch",
-                                               .kind = CollectiveKind::broadcast,
-                                               .bytes = bytes}));
-    };
-    if (host.waits_for_batch) {
-      broadcast(64);
-      emitter_.compute(Part::batch, Phase::forward, {}, true);
-    }
-    for (double i = host.waits_for_batch ? 1 : 0; i < host.batch_collectives; ++i)
-      broadcast(8 * plan_.tokens());
-    KernelCost cost =
-        compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise, host.batch.operators);
-    cost.host = seconds(host_time(host.batch, host.in_step)) * plan_.host.factor;
-    emitter_.compute(Part::batch, Phase::forward, cost);
-    emitter_.flush();
-  }
-
   void run_task(const StageTask& task) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
     if (plan_.replays()) return replay(task);
-    fetch_batch(task);
+    add_batch(emitter_, chunk, task, plan_, compute_, slots_.tensor);
     ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
     while (!pass.done()) pass.advance();
     share_maxima(task);
