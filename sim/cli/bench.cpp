@@ -26,7 +26,7 @@ struct Options {
   ScenarioOptions scenario;
   std::string what, begin, end, format = "table", algorithm, protocol, window, from, to, verb;
   double factor = kDoubled;
-  int channels = 0, senders = 0;
+  int channels = 0, senders = 0, gpus_per_thread = 0;
   std::optional<int> victim_lane;
   bool textbook = false;
 };
@@ -69,7 +69,11 @@ void refuse_others_options(const Options& options, const std::string& what) {
   const std::vector<std::string> incast = {"incast"}, p2p = {"p2p"}, victim = {"victim"},
                                  textbook = {"incast", "parking_lot", "victim"},
                                  windowed = {"parking_lot", "victim"};
+  std::vector<std::string> collectives;
+  for (const scenario::BenchCollective& each : scenario::bench_collectives())
+    collectives.emplace_back(each.name);
   for (const Owned& each : {Owned{"--senders", options.senders > 0, incast},
+                            {"--ngpus", options.gpus_per_thread > 0, collectives},
                             {"--textbook", options.textbook, textbook},
                             {"--window", !options.window.empty(), windowed},
                             {"--lane", options.victim_lane.has_value(), victim},
@@ -158,6 +162,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
+  if (options.gpus_per_thread > 0) scenario.network.nccl.gpus_per_thread = options.gpus_per_thread;
   const auto [rows, findings] = scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
   warn_of(findings);
   return options.format == "json"
@@ -226,6 +231,10 @@ Action configure_bench(CLI::App& app) {
   add_option(app, "-e,--maxbytes", options->end, "Last size (default 8G, p2p 8M)").type_name("SIZE");
   add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next (default 2)")
       .type_name("FACTOR");
+  add_option(app, "-g,--ngpus", options->gpus_per_thread,
+             "GPUs for which one thread launches, one after the other, as nccl-tests -g (default 1)")
+      .type_name("N")
+      .range(1, 1024);
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");

@@ -55,7 +55,8 @@ struct Overrides {
   std::optional<PeerLevel> p2p_level;
   // All-reduces in a box use serving engines' kernels where these engines would; unset: in inference only.
   std::optional<bool> custom_all_reduce;
-  std::optional<int> socket_threads;  // TCP: helpers a connection (sockets.hpp)
+  std::optional<int> socket_threads;   // TCP: helpers a connection (sockets.hpp)
+  std::optional<int> gpus_per_thread;  // of a bench: nccl-tests' -g
   // NCCL_BUFFSIZE, NCCL_NVLS_CHUNKSIZE, NCCL_NVLSTREE_MAX_CHUNKSIZE: pieces in which channels move bytes.
   std::optional<Bytes> buffsize, nvls_chunksize, nvlstree_max_chunksize;
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -47,6 +48,28 @@ TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
     EXPECT_THROW(ran("dgx-a100", 1, CollectiveKind::all_reduce, forced(Algorithm::nvls), form), ConfigError);
     EXPECT_THROW(ran("hgx-h100", 2, CollectiveKind::broadcast, forced(Algorithm::tree), form), ConfigError);
     EXPECT_THROW(ran("hgx-h100", 1, CollectiveKind::all_reduce, forced(Algorithm::nvls, Protocol::ll), form),
+                 ConfigError);
+  }
+}
+
+// One thread launches eight kernels of 4.2 us each, 33.6 us, in whichever form 1 KiB travels. What takes longer
+// than that hides them.
+TEST(Bench, OneThreadForAllGpusLimitsSmallMessages) {
+  for (const CollectiveForm form : {CollectiveForm::pipelined, CollectiveForm::steps}) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster("hgx-h100", 1, "none");
+    scenario.network.model = "flow";
+    scenario.network.collectives = form;
+    const BenchSizes sizes{Bytes(1 << 10), Bytes(64 << 20), 1 << 16};
+    const auto own = bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes).rows;
+    scenario.network.nccl.gpus_per_thread = 8;
+    const auto shared = bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes).rows;
+    EXPECT_LT(own[0].time, std::chrono::microseconds(20));
+    EXPECT_EQ(shared[0].time, std::chrono::nanoseconds(33600));
+    EXPECT_DOUBLE_EQ(shared[0].bytes_per_second, 1024 / 33.6e-6);
+    EXPECT_EQ(shared[1].time, own[1].time);
+    scenario.network.nccl.gpus_per_thread = 9;  // a node has eight
+    EXPECT_THROW(bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes),
                  ConfigError);
   }
 }

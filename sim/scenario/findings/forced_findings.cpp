@@ -34,6 +34,10 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                                              const report::Result& result) {
   const collective::Overrides& forced = scenario.network.nccl;
   std::vector<report::Finding> out = unmet_settings(forced, topology);
+  if (forced.gpus_per_thread.value_or(1) > 1)
+    out.push_back({report::Severity::warning,
+                   "network.nccl.gpus_per_thread is of bench: a run has a process for each accelerator",
+                   "network.nccl.gpus_per_thread", "leave it out"});
   const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen, const char* key,
                          std::string_view why) {
     std::set<std::string> others;

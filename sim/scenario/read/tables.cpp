@@ -173,6 +173,10 @@ const config::Object<Overrides>& table(config::Type<Overrides>) {
                  "TCP: threads of the host that copy for each connection (NCCL_SOCKET_NTHREADS); AWS' NICs "
                  "have 2, Google's 4",
                  config::between(0, 16), config::default_text("0, the accelerator's proxy copies for all"))
+          .field("gpus_per_thread", &Overrides::gpus_per_thread,
+                 "bench: GPUs of a node for which one thread of the host launches, one after the other "
+                 "(nccl-tests -g); frameworks have a process for each",
+                 config::between(1, 1024), config::default_text("1"))
           .field("buffsize", &Overrides::buffsize,
                  "Buffer of a channel under Simple, eight slots of a chunk (NCCL_BUFFSIZE)",
                  config::between(64 << 10, 1 << 30), config::default_text("4 MiB; AWS' plugin sets 8 MiB"))
