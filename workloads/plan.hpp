@@ -71,6 +71,7 @@ struct PlanOffload {
 // The cost of the host's part in a step.
 struct PlanHost {
   Duration launch{}, collective_launch{};  // to issue one kernel, one collective
+  Duration gap{};                          // from the end of a kernel to the start of the next
   bool counts_calls = false;               // layers cost what `profile` counts, else one launch per kernel
   bool launch_blocking = false;            // the host waits for every kernel that it launches
   bool graph = false;                      // the step is one CUDA graph: the host never reads back or waits
@@ -80,6 +81,8 @@ struct PlanHost {
   int interpreter_threads = 1;  // of a single process, that take turns at launching what Python issues
   // ... and a call of Python in a step of this framework than one in a loop.
   [[nodiscard]] double call_factor() const { return factor * (counts_calls ? profile.in_step : 1); }
+  // Seconds between so many kernels.
+  [[nodiscard]] double gaps(double kernels) const { return kernels * seconds(gap); }
 };
 
 struct Plan : KernelFacts, ExchangeFacts {

@@ -189,8 +189,8 @@ TEST(MegatronDdp, GradientsAreAveragedInAPassBeforeTheyAreSent) {
   EXPECT_EQ(averaging(1), 0);
 }
 
-// FSDP2 copies what it gathered: 2 B read and 2 B written per parameter at 0.5 x 2.039 TB/s (eager), and 2
-// us. fsdp@2023 uses the gather's buffer directly.
+// FSDP2 copies what it gathered: 2 B read and 2 B written per parameter at 0.5 x 2.039 TB/s (eager), 2 us
+// and 0.9 to the next kernel. fsdp@2023 uses the gather's buffer directly.
 TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
   const auto first_op = [](const char* framework) {
     WorkloadSpec workload;
@@ -204,7 +204,7 @@ TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
         return seconds(op.duration);
     return -1.0;
   };
-  EXPECT_NEAR(first_op("fsdp"), 4 * 53250.0 * 1024 / (0.5 * 2.039e12) + 2e-6, 1e-9);
+  EXPECT_NEAR(first_op("fsdp"), 4 * 53250.0 * 1024 / (0.5 * 2.039e12) + 2.9e-6, 1e-9);
   EXPECT_EQ(first_op("fsdp@2023"), 0);
 }
 

@@ -119,7 +119,8 @@ TEST(RowMoves, HostWaitsBeforeItPicksRows) {
 
 // Core 0.6 against a later release. silu is separate: 2 more passes of 1024 x 2048 numbers in one kernel
 // forward, 8 in three backward. Gradients of 2 experts' 3 x 2048 x 1024 weights are written in 16 bits and
-// then added to fp32 ones, 2 + 4 + 4 bytes, in two kernels. Rows are sorted by index.
+// then added to fp32 ones, 2 + 4 + 4 bytes, in two kernels. Each of these six is 0.9 us from the next. Rows
+// are sorted by index.
 TEST(RowMoves, Core06AddsGradientsApart) {
   const auto seconds_of = [](const char* framework) {
     WorkloadSpec workload = mixture(framework, TokenDispatcher::alltoall);
@@ -135,7 +136,8 @@ TEST(RowMoves, Core06AddsGradientsApart) {
   const double sorts = 4 * (indexed(rows, 1) - plain(2 * rows, 1));
   const double activation = 10 * rows * 2048 * 2 / kBandwidth + 4 * kKernel;
   const double gradients = 2 * 3 * 2048 * 1024 * 10 / kBandwidth + 2 * kKernel;
-  EXPECT_NEAR(seconds_of(kEarly) - seconds_of("megatron@2024"), sorts + activation + gradients, 1e-9);
+  EXPECT_NEAR(seconds_of(kEarly) - seconds_of("megatron@2024"), sorts + activation + gradients + 6 * 0.9e-6,
+              1e-9);
 }
 
 // Core 0.6 also keeps, for each row, what the probabilities multiply (1024) and silu's result (2048).

@@ -11,7 +11,7 @@ namespace {
 
 class PassTimes {
  public:
-  explicit PassTimes(const Plan& plan) : launch_(seconds(plan.host.launch)) {}
+  explicit PassTimes(const Plan& plan) : host_(plan.host) {}
 
   void add(const PiecePair& pair) {
     for (const Piece& piece : pair.forward.pieces()) add(piece, forward_);
@@ -25,12 +25,12 @@ class PassTimes {
   };
   void add(const Piece& piece, Sum& sum) const {
     if (piece.collective) return;
-    sum.kernels += piece.cost.seconds;
-    sum.host += piece.cost.host > 0 ? piece.cost.host : piece.cost.kernels * launch_;
+    sum.kernels += piece.cost.seconds + host_.gaps(piece.cost.kernels);
+    sum.host += piece.cost.host > 0 ? piece.cost.host : piece.cost.kernels * seconds(host_.launch);
   }
   static Duration of(const Sum& sum) { return from_seconds(std::max(sum.kernels, sum.host)); }
 
-  double launch_;
+  const PlanHost& host_;
   Sum forward_, input_, weight_;
 };
 

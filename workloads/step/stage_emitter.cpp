@@ -139,7 +139,7 @@ void StageEmitter::flush() {
   op.label = label_of(pending_.phase, pending_.part);
   op.micro_batch = static_cast<std::uint32_t>(pending_.position.micro_batch);
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
-  op.duration = from_seconds(cost.seconds);
+  op.duration = from_seconds(cost.seconds + plan_.host.gaps(cost.kernels));
   op.launch = launch_of(cost, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
   if (cost.grids.in_waves + cost.grids.persistent > 0)
