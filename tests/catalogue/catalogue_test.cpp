@@ -118,6 +118,15 @@ TEST(Catalogue, AnUnknownNameGetsTheClosestAndTheList) {
   }
 }
 
+TEST(Catalogue, AnUnknownIdThatIsANameForPeopleSuggestsTheEntriesOfThatName) {
+  try {
+    static_cast<void>(shipped().network_switch("tomahawk5"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems()[0].help, testing::MatchesRegex("nearest: .*th5-64x800.*; known: .*"));
+  }
+}
+
 TEST(Catalogue, ManyThreadsMayAskAtOnce) {
   const Catalogue catalogue = Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::vector<std::thread> threads;

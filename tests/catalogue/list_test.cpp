@@ -38,6 +38,14 @@ TEST(List, TheFactsAreThoseOneComparesBy) {
   EXPECT_THAT(row_of(list_fabrics(shipped()), "fabric", "dgx-superpod").facts, HasSubstr("127 x dgx-h100"));
 }
 
+TEST(List, RatesHaveFourDigitsAndTheLargestUnitThatFits) {
+  const auto rows = list_hardware(shipped());
+  EXPECT_THAT(row_of(rows, "accelerator", "gb10").facts, HasSubstr(" 273 GB/s"));  // no 273000000000.00003
+  EXPECT_THAT(row_of(rows, "accelerator", "cerebras-wse3").facts, HasSubstr(" 21 PB/s"));
+  // 1 Gbit/s is 125 MB/s; TCP in frames of 1,538 B on the wire carries 1,448 B: 0.1177 GB/s.
+  EXPECT_THAT(row_of(rows, "link", "eth-1g").facts, HasSubstr("125 MB/s line, 117.7 MB/s payload"));
+}
+
 TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
   const auto figures = figures_of(kShippedFiles, "qm9700");
   int latencies = 0;

@@ -39,6 +39,22 @@ void put_in(const Order& order, Value& root) {
                      [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 }
+// Ids of entries whose names for people share words with `asked`: "infiniband", "tomahawk5".
+template <class T>
+std::vector<std::string> nearest_by_name(const ById<T>& entries, std::string_view asked, std::size_t most) {
+  ById<std::string> id_of;
+  for (const auto& [id, entry] : entries) {
+    if constexpr (requires { entry.label; })
+      id_of.emplace(entry.label, id);
+    else
+      id_of.emplace(entry.name, id);
+  }
+  std::vector<std::string> ids;
+  for (const std::string& name : nearest_by_words(asked, names_of(id_of), most))
+    ids.push_back(id_of.find(name)->second);
+  return ids;
+}
+
 template <class T>
 const T& find_entry(const ById<T>& entries, std::string_view what, std::string_view id) {
   if (const auto entry = entries.find(id); entry != entries.end()) return entry->second;
@@ -49,6 +65,8 @@ const T& find_entry(const ById<T>& entries, std::string_view what, std::string_v
     help = "did you mean \"" + *close + "\"? " + help;
   else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
     help = "nearest: " + join(near) + "; " + help;
+  else if (const auto alike = nearest_by_name(entries, id, kNearest); !alike.empty())
+    help = "nearest: " + join(alike) + "; " + help;
   throw ConfigError("unknown " + std::string(what) + " \"" + std::string(id) + '"', std::move(help));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
@@ -25,6 +26,14 @@ std::string gigabit(BytesPerSecond rate) {
   return fmt::format("{:g} Gbit/s", rate.value() * 8e-9);
 }
 
+// All digits are in the entry's own list of figures.
+std::string four_digits(BytesPerSecond rate) {
+  constexpr std::pair<double, const char*> kUnits[] = {{1e15, "PB/s"}, {1e12, "TB/s"}, {1e9, "GB/s"}};
+  for (const auto& [size, unit] : kUnits)
+    if (rate.value() >= size) return fmt::format("{:.4g} {}", rate.value() / size, unit);
+  return fmt::format("{:.4g} MB/s", rate.value() * 1e-6);
+}
+
 std::string facts(const Accelerator& accelerator) {
   std::string text;
   for (const char* precision : {"bf16", "fp16", "fp8"}) {
@@ -34,7 +43,7 @@ std::string facts(const Accelerator& accelerator) {
     break;
   }
   text += fmt::format("{:.4g} GiB", static_cast<double>(accelerator.memory.value()) / (1 << 30)) + " at " +
-          to_text(accelerator.memory_bandwidth);
+          four_digits(accelerator.memory_bandwidth);
   if (accelerator.nvlinks > 0)
     text += fmt::format(", {} x {}", accelerator.nvlinks, accelerator.scale_up_link);
   if (accelerator.tdp.value() > 0) text += ", " + to_text(accelerator.tdp);
@@ -42,8 +51,8 @@ std::string facts(const Accelerator& accelerator) {
 }
 
 std::string facts(const LinkEntry& link) {
-  std::string text = to_text(link.line_rate) + " line, ";
-  text += fmt::format("{:.4g} GB/s payload", payload_capacity(link).value() * 1e-9);
+  std::string text = four_digits(link.line_rate) + " line, ";
+  text += four_digits(payload_capacity(link)) + " payload";
   if (link.hop) text += ", " + to_text(*link.hop) + " a switch";
   return text;
 }
