@@ -14,7 +14,8 @@ const config::Object<CostSpec>& table(config::Type<CostSpec>) {
   static const auto object =
       config::Object<CostSpec>("cost",
                                "Prices and running costs that replace the catalogue's published ranges")
-          .field("prices", &CostSpec::prices, "USD by catalogue id, one value or [low, high]: quotes",
+          .field("prices", &CostSpec::prices,
+                 "quotes by catalogue id, such as \"30 kUSD\", one value or [low, high]",
                  config::map_of(config::one_or_list(config::quantity(Dimension::money))),
                  config::example(R"({"qm9700": ["30000 USD", "36000 USD"]})"))
           .field("electricity", &CostSpec::electricity, "price of energy, one value or [low, high]",

@@ -44,7 +44,11 @@ class Screen {
   [[nodiscard]] std::size_t columns() const { return columns_; }
   [[nodiscard]] std::size_t lines_left() const { return kLines - std::min(kLines, lines_); }
   [[nodiscard]] const TerminalOptions& options() const { return options_; }
-  [[nodiscard]] std::string take() { return std::move(text_); }
+  // Without the empty line before sections that a result does not have.
+  [[nodiscard]] std::string take() {
+    if (text_.ends_with("\n\n")) text_.pop_back();
+    return std::move(text_);
+  }
 
  private:
   static constexpr std::size_t kLines = 24;

@@ -80,8 +80,11 @@ SweepSpace points_of_csv(const std::string& file, std::istream& stream) {
       continue;
     }
     if (cells.size() != space.paths.size()) {
-      throw ConfigError(file + ':' + std::to_string(number) + " has " + std::to_string(cells.size()) +
-                            " cells, the first line names " + std::to_string(space.paths.size()) + " paths",
+      const auto plural = [](std::size_t n, const char* what) {
+        return std::to_string(n) + what + (n == 1 ? "" : "s");
+      };
+      throw ConfigError(file + ':' + std::to_string(number) + " has " + plural(cells.size(), " cell") +
+                            ", the first line names " + plural(space.paths.size(), " path"),
                         "cells with commas need quotes");
     }
     space.points.push_back(std::move(cells));

@@ -56,6 +56,33 @@ TEST(Words, AreThoseOfWhoMakesTheAccelerators) {
   }
 }
 
+std::string headline(const std::string& topology, const std::string& model) {
+  const config::Library library({"configs"});
+  return simulate(parse_scenario(R"({"topology": )" + topology + R"(, "workload": {"model": )" + model +
+                                     R"(, "sequence": 1024, "plan": {"micro_batch": 1}},
+          "run": {"steps": 1, "warmup": 0}})",
+                                 "test.json", {}, library),
+                  catalogue(), {}, nullptr)
+      .result.headline;
+}
+
+TEST(Headline, NamesWhatJoinsTheNodesWithOrWithoutSwitches) {
+  EXPECT_THAT(headline(R"({"node": "h100x1", "nodes": 2, "fabric": {"kind": "direct", "link": "ib-ndr"}})",
+                       "\"gpt2\""),
+              HasSubstr("(2 nodes) over InfiniBand NDR 400 Gbit/s"));
+  EXPECT_THAT(headline(R"({"node": "tpu-v5e-host", "nodes": 32, "fabric": "tpu-v5e-pod"})", "\"gpt2\""),
+              HasSubstr("(32 nodes) over ICI of TPU v5e"));
+  EXPECT_THAT(headline(R"({"node": "hgx-h100", "nodes": 1})", "\"gpt2\""), HasSubstr("(1 node) \u00b7 gpt2"));
+}
+
+// 12 layers of 12 x 768 x 768, two embeddings of 32,000 x 768 and 1,024 learned positions: 84.9 + 49.2 + 0.8
+// M, and 0.1 M of norms and biases.
+TEST(Headline, SaysHowLargeAModelWithoutANameIs) {
+  const std::string model = R"({"layers": 12, "hidden": 768, "heads": 12, "ffn": 3072, "vocab": 32000})";
+  EXPECT_THAT(headline(R"({"node": "hgx-h100", "nodes": 1})", model),
+              HasSubstr("a model of 135 M parameters"));
+}
+
 // The catalogue has no library for Cerebras.
 TEST(Words, AreNeutralWhereTheCatalogueKnowsNone) {
   EXPECT_EQ(catalogue().accelerator("cerebras-wse3").called, "accelerator");

@@ -118,6 +118,8 @@ class RunPage(Pages):
             self.browser.open(self.page_of("run", ROOT / words[0], *words[1:], "--quiet")[0])
             self.assertEqual(self.browser.console, [])
             said[name] = self.browser.value("document.getElementById('sentence').innerText + document.getElementById('answer').innerText")
+            meaning = self.browser.value("document.querySelector('#words dd').innerText")  # of a step
+            self.assertIn({"decode": "its next token", "trace": "", "train": "all weights are updated"}[name], meaning)
         self.assertIn("One step of decoding", said["decode"])
         self.assertNotIn("NVLink", said["decode"])  # latency holds it up
         self.assertIn("The trace takes", said["trace"])
@@ -211,7 +213,7 @@ class RunPage(Pages):
         self.assertNotIn('id="failures"', self.made_for(8)[2].split('id="main"', 1)[1].split("<template", 1)[0])
 
     def test_the_drawing_counts_what_it_folds(self):
-        for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16,384")):
+        for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16\u00a0384")):
             with self.subTest(accelerators=accelerators):
                 self.assertIn(shape, section(self.made_for(accelerators)[2], "topology"))
 

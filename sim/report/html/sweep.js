@@ -12,6 +12,7 @@ const moreIsBetter = (name) => /per_second|mfu|tflops|capacity/.test(name);
 const figureNames = {
   step_seconds: "step time", tokens_per_second: "tokens per second", mfu: "model FLOPs utilisation", memory_bytes: "memory of the fullest",
   memory_capacity_bytes: "memory of one accelerator", usd_per_million_tokens: "cost per million tokens", usd_per_step: "cost of a step",
+  usd_per_hour: "cost per hour", capital_usd: "price of everything", watts: "power with cooling",
 };
 const figureName = (name) => figureNames[name] || (name.startsWith("idle_seconds.") ? stateName(name.split(".")[1]) : name.replace(/[_.]/g, " "));
 // What is asked for first stands first; the rest in the order of the data.

@@ -63,7 +63,7 @@ const drawPath = (id, rows, colour) => {
 };
 const drawMemory = () => {
   const { parts, capacity_bytes: capacity, per_accelerator_bytes: used } = result.memory;
-  const rows = Object.entries(parts).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
+  const rows = Object.entries(parts).map(([name, value]) => [name === "kv_cache" ? "KV cache" : name, value]).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
   if (rows.length === 0 || !capacity) { element("memory").textContent = "Not known for a trace."; return; }
   const colours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#7a5c3e"];
   const free = capacity > used ? [["free", capacity - used, "#c9ced4"]] : [];

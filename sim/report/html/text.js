@@ -1,8 +1,10 @@
+// Thousands apart as on the program's own screens: 124 000.
+const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, "\u00a0");
 // Numbers as people read them: at most three significant digits, a unit on each.
 const digits = (value) => {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 9.995e5) return Math.round(value).toLocaleString("en");
+  if (size >= 9.995e5) return grouped(Math.round(value));
   const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   return value.toFixed(places);
 };
@@ -16,8 +18,8 @@ const scaled = (value, steps, unit) => {
 const metric = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const binary = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
 const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]], "s");
-// Three digits and thin groups, as the program's own screens: 124 000.
-const count = (value) => (value < 1000 ? digits(value) : String(+value.toPrecision(3)).replace(/\B(?=(\d{3})+$)/g, "\u00a0"));
+// Three digits: 124 000.
+const count = (value) => (value < 1000 ? digits(value) : grouped(+value.toPrecision(3)));
 const countParts = (value) => (value < 1e4 ? [digits(value), ""] : scaled(value, metric, ""));
 const duration = (seconds) => (seconds === 0 ? "0 s" : durationParts(seconds).join(" "));
 // An instant on a scale of `longest` with marks every `step`: in one unit, with as many decimals as tell marks apart.
@@ -32,7 +34,7 @@ const percent = (share) => {
   const value = share * 100;
   return (value === 0 ? "0" : value < 0.01 ? "< 0.01" : value < 9.995 ? value.toFixed(2) : value.toFixed(1)) + " %";
 };
-const whole = (value) => value.toLocaleString("en");
+const whole = grouped;
 const plural = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : /(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;
 // A name as a file may have it and a shell takes it without quotes.
 const fileName = (text) => text.replace(/[^\w.=+-]+/g, "-").replace(/^-+|-+$/g, "") || "scenario";

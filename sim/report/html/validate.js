@@ -12,7 +12,8 @@ const drawCloud = (all, families) => {
     return [Math.min(...figures) / 1.4, Math.max(...figures) * 1.4];
   };
   const axis = (name, [low, high]) => ({ type: "log", min: low, max: high, name, nameLocation: "middle", nameGap: 30, nameTextStyle: { color: scheme.ink },
-    axisLabel: { formatter: (value) => caseFigure(cases[0], value), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
+    axisLabel: { formatter: (value) => caseFigure(cases[0], value), color: scheme.soft, hideOverlap: true,
+      showMinLabel: high < 100 * low, showMaxLabel: high < 100 * low }, splitLine: { lineStyle: { color: scheme.line } } });  // beside decades they overlap
   const lines = ([low, high]) => [[1, 1.5, 0.9], [1.1, 1, 0.5], [1 / 1.1, 1, 0.5], [1.25, 1, 0.3], [0.75, 1, 0.3]].map(([factor, width, opacity]) => ({
     type: "line", silent: true, symbol: "none", z: 1, data: [[low, low * factor], [high, high * factor]], clip: true,
     lineStyle: { color: scheme.soft, width, opacity, type: factor === 1 ? "solid" : "dashed" } }));

@@ -40,7 +40,24 @@ std::string cluster_text(const topology::Topology& topology, const topology::Cat
   for (const LinkId cable : topology.cables())
     if (topology.device(topology.link(cable).to).kind == topology::DeviceKind::fabric_switch)
       return text + " over " + topology.type_of(cable).label;
+  for (const LinkId cable : topology.cables()) {  // nodes joined without a switch: NIC to NIC, a torus
+    const std::uint32_t from = topology.device(topology.link(cable).from).node;
+    const std::uint32_t to = topology.device(topology.link(cable).to).node;
+    if (from != to && from != DeviceId::kNone && to != DeviceId::kNone)
+      return text + " over " + topology.type_of(cable).label;
+  }
   return text;
+}
+
+// A model without a name: "a model of 1.34 B parameters".
+std::string model_text(const workloads::ModelSpec& model) {
+  if (!model.name.empty()) return model.name;
+  const double parameters = workloads::total_parameters(model);
+  return parameters < 0.9995e9 ? fmt::format("a model of {:.3g} M parameters", parameters * 1e-6)
+                               : fmt::format("a model of {:.{}f} B parameters", parameters * 1e-9,
+                                             parameters < 9.995e9   ? 2
+                                             : parameters < 99.95e9 ? 1
+                                                                    : 0);
 }
 
 std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec& workload) {
@@ -165,8 +182,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
   say_assumptions(scenario, topology, catalogue, plan, facts);
-  facts.headline +=
-      kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
+  facts.headline += kDot + model_text(complete.model) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
   facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
