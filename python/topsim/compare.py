@@ -94,6 +94,12 @@ class Comparison:
         with open(file, "w", encoding="utf-8") as out:
             out.write(page)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comparison) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
     def __repr__(self) -> str:
         return self._table.rstrip()
 

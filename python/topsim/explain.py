@@ -66,6 +66,12 @@ class Explanation:
         """what_if as a DataFrame."""
         return self.what_if.to_pandas()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Explanation) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
     def __repr__(self) -> str:
         return self._printed.rstrip()
 

@@ -38,7 +38,10 @@ class Compare(unittest.TestCase):
 
     def test_pickles(self):
         comparison = topsim.compare(topsim.run(self.fast), self.slow)
-        self.assertEqual(pickle.loads(pickle.dumps(comparison)).to_dict(), comparison.to_dict())
+        self.assertEqual(pickle.loads(pickle.dumps(comparison)), comparison)
+        self.assertNotEqual(comparison, topsim.compare(topsim.run(self.slow), self.fast))
+        explanation = topsim.explain(self.fast)
+        self.assertEqual(pickle.loads(pickle.dumps(explanation)), explanation)
 
     def test_writes_its_page(self):
         comparison = topsim.compare(topsim.run(self.fast), topsim.run(self.slow))

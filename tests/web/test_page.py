@@ -213,7 +213,7 @@ class RunPage(Pages):
         self.assertNotIn('id="failures"', self.made_for(8)[2].split('id="main"', 1)[1].split("<template", 1)[0])
 
     def test_the_drawing_counts_what_it_folds(self):
-        for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16\u00a0384")):
+        for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16&nbsp;384")):
             with self.subTest(accelerators=accelerators):
                 self.assertIn(shape, section(self.made_for(accelerators)[2], "topology"))
 
