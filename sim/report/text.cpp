@@ -151,6 +151,16 @@ std::string clip_end(std::string_view text, std::size_t columns) {
   return cut(text, columns - 1, 0);
 }
 
+namespace {
+// A space that no line ends at: before a per cent sign, and between the thousands of a number ("124 000").
+bool keeps_together(std::string_view text, std::size_t space) {
+  const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  if (space == 0 || space + 1 >= text.size() || !digit(space - 1)) return false;
+  return text[space + 1] == '%' ||
+         (digit(space + 1) && digit(space + 2) && digit(space + 3) && !digit(space + 4));
+}
+}  // namespace
+
 std::vector<std::string> wrap(std::string_view text, std::size_t columns, std::size_t indent) {
   std::vector<std::string> lines(1);
   // The first line's own indentation is part of the text.
@@ -158,7 +168,8 @@ std::vector<std::string> wrap(std::string_view text, std::size_t columns, std::s
   lines.back().assign(margin, ' ');
   bool fresh = true;
   for (std::size_t at = margin; at < text.size();) {
-    const std::size_t space = std::min(text.find(' ', at), text.size());
+    std::size_t space = std::min(text.find(' ', at), text.size());
+    while (keeps_together(text, space)) space = std::min(text.find(' ', space + 1), text.size());
     const std::string_view word = text.substr(at, space - at);
     if (!fresh && width(lines.back()) + 1 + width(word) > columns) {
       lines.emplace_back(indent, ' ');

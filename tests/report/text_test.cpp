@@ -51,6 +51,10 @@ TEST(Text, LargeCountsAreGrouped) {
 TEST(Text, WrapsAtSpacesAndIndents) {
   EXPECT_EQ(wrap("  note: one two three", 12, 4),
             (std::vector<std::string>{"  note: one", "    two", "    three"}));
+  // "  limits 92.3" has 13 columns, "  costs 2 770" as many.
+  EXPECT_EQ(wrap("  limits 92.3 %", 14, 4), (std::vector<std::string>{"  limits", "    92.3 %"}));
+  EXPECT_EQ(wrap("  costs 2 770 000 USD", 14, 4),
+            (std::vector<std::string>{"  costs", "    2 770 000", "    USD"}));
   EXPECT_EQ(wrap("", 12, 4), std::vector<std::string>{""});
 }
 
