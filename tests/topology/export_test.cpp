@@ -156,6 +156,7 @@ TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {
   EXPECT_THAT(to_svg(small), HasSubstr("node1/gpu7"));
   EXPECT_THAT(to_svg(small), HasSubstr("GB/s</text>"));  // the legend says what a line is
   EXPECT_THAT(to_tree(small), HasSubstr("node0 and 1 more alike"));
+  EXPECT_THAT(to_tree(build(cluster("h100x1", 1, "rail"), catalogue())), HasSubstr(": 1 cable down"));
   EXPECT_THAT(to_dot(small), HasSubstr("NVLink"));
   const Topology large = build(cluster("hgx-h100", 2048, "rail"), catalogue());
   EXPECT_THAT(to_svg(large), HasSubstr("node0 stands for 2048 alike"));
@@ -300,7 +301,7 @@ TEST(Check, OfTwoNodesTheOneWithFewerCablesMissesARail) {
                   device("b", "accelerator", 1), device("m0", "nic", 1), device("leaf", "switch", 0)};
   spec.links = {cable("a", "n0", "pcie5-x16"), cable("a", "n1", "pcie5-x16"), cable("b", "m0", "pcie5-x16"),
                 cable("n0", "leaf", "ib-ndr"), cable("n1", "leaf", "ib-ndr"), cable("m0", "leaf", "ib-ndr")};
-  EXPECT_THAT(said(spec), Contains(HasSubstr("node1 has 1 cables into the fabric where the others have 2")));
+  EXPECT_THAT(said(spec), Contains(HasSubstr("node1 has 1 cable into the fabric where the others have 2")));
 }
 
 // A cable that runs at 100 of 400 Gbit/s, as when it has fallen back.

@@ -120,11 +120,11 @@ class Tree {
     for (const SwitchGroup& g : groups) {
       const bool same = g.switches.size() == 1 && g.physical == 1;
       std::string text =
-          fmt::format("{} {}{}  {}: {:g} cables down", g.physical, kTiers[std::clamp(g.tier, 0, 3)],
+          fmt::format("{} {}{}  {}: {:g} cable{} down", g.physical, kTiers[std::clamp(g.tier, 0, 3)],
                       same          ? ""
                       : g.tier == 1 ? " switches"
                                     : "s",
-                      t_.models()[g.model], g.down_cables);
+                      t_.models()[g.model], g.down_cables, g.down_cables == 1 ? "" : "s");
       if (g.up_cables > 0) text += fmt::format(", {:g} up ({:.3g}:1)", g.up_cables, g.down / g.up);
       if (g.switches.size() < g.physical)
         text += fmt::format("  (drawn as {}: traffic divides evenly)", g.switches.size());

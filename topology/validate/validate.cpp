@@ -244,8 +244,8 @@ class Check {
     for (std::uint32_t node = 0; node < t_.nodes(); ++node)
       if (ports[node] < usual->first)
         add(Severity::warning,
-            fmt::format("node{} has {} cables into the fabric where the others have {}: it misses a rail",
-                        node, ports[node], usual->first),
+            fmt::format("node{} has {} cable{} into the fabric where the others have {}: it misses a rail",
+                        node, ports[node], ports[node] == 1 ? "" : "s", usual->first),
             fmt::format("node{}", node));
   }
 
