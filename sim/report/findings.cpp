@@ -252,6 +252,26 @@ Findings findings(const FindingContext& context) {
   return found;
 }
 
+std::optional<Finding> far_from_optimum(const ReliabilitySpec& spec, const Goodput& goodput) {
+  constexpr double kMuch = 0.02;  // of the run's time
+  if (goodput.optimum || !(goodput.interruptions_per_day.usual > 0)) return {};
+  const double checkpoint = seconds(spec.checkpoint_time), restart = seconds(spec.restart);
+  const double between = kSecondsPerDay / goodput.interruptions_per_day.usual;
+  const double optimum = daly_interval(checkpoint, between);
+  if (!(optimum > 0)) return {};
+  const double chosen = goodput_share(goodput.checkpoint_interval, checkpoint, restart, between);
+  const double best = goodput_share(optimum, checkpoint, restart, between);
+  if (best - chosen < kMuch) return {};
+  return Finding{
+      .severity = Severity::warning,
+      .message = fmt::format("the job stops every {}, and checkpoints every {} leave {} of the time "
+                             "to training; every {} would leave {}",
+                             days_text(between), days_text(goodput.checkpoint_interval), percent_text(chosen),
+                             days_text(optimum), percent_text(best)),
+      .path = "reliability.checkpoint_interval",
+      .remedy = "leave checkpoint_interval out for Daly's optimum"};
+}
+
 void warnings_first(Findings& findings) {
   std::stable_partition(findings.begin(), findings.end(),
                         [](const Finding& each) { return each.severity == Severity::warning; });

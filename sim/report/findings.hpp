@@ -4,6 +4,7 @@
 // printed.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,8 @@ using Findings = std::vector<Finding>;
 // Its whole message: comparisons look for it, in results read from files too.
 inline constexpr std::string_view kFabricUnused =
     "the fabric carried no traffic; this comparison cannot differ";
+// A chosen interval between checkpoints that leaves much less to training than Daly's optimum.
+[[nodiscard]] std::optional<Finding> far_from_optimum(const ReliabilitySpec& spec, const Goodput& goodput);
 // The order of a screen, where the last findings may not fit. Otherwise unchanged.
 void warnings_first(Findings& findings);
 

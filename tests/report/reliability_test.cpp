@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "sim/report/findings.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::report::reliability_test {
@@ -105,6 +106,26 @@ TEST(Reliability, AKnownLossCostsTheRestartAndTheWorkSinceTheLastCheckpoint) {
   // Lost at 2,500 s, 500 s after the second checkpoint: 500 + 600 of 86,400 s, and 1 % for checkpoints.
   const Goodput result = goodput({}, spec, {from_seconds(2500)});
   EXPECT_NEAR(result.share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
+}
+
+// 100 accelerators that each fail 87.66 times a year: 24 stops a day, one an hour. Checkpoints of 5 minutes,
+// no restart. Every 10 hours: 600 / (60 (e^(605/60) - 1)) = 0.0004. Daly's optimum is 21.3 min:
+// 21.3 / (60 (e^(26.3/60) - 1)) = 64.5 %.
+TEST(Reliability, AnIntervalFarFromTheOptimumIsAFinding) {
+  ReliabilitySpec spec;
+  spec.checkpoint_time = from_seconds(5 * kMinute);
+  spec.checkpoint_interval = from_seconds(10 * kHour);
+  const std::vector<FailureSource> sources{{"accelerator", 100, {87.66, 87.66, 87.66}}};
+  const auto found = far_from_optimum(spec, goodput(sources, spec, {}));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(
+      found->message,
+      "the job stops every 1.00 h, and checkpoints every 10.0 h leave 0.0 % of the time to training; every "
+      "21.3 min would leave 64.5 %");
+  spec.checkpoint_interval = from_seconds(20 * kMinute);
+  EXPECT_FALSE(far_from_optimum(spec, goodput(sources, spec, {})));
+  spec.checkpoint_interval.reset();
+  EXPECT_FALSE(far_from_optimum(spec, goodput(sources, spec, {})));
 }
 
 // A run of one day: a loss in its 40th hour does not count. Two losses that cost 13 hours each leave nothing,

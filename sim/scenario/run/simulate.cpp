@@ -180,11 +180,14 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : fault_findings(scenario, outcome, faults.notes))
     simulated.result.findings.push_back(std::move(finding));
-  report::warnings_first(simulated.result.findings);
-  if (scenario.reliability)
+  if (scenario.reliability) {
     simulated.result.goodput =
         report::goodput(report::failure_sources(prepared.topology, catalogue, *scenario.reliability),
                         *scenario.reliability, faults.losses);
+    if (auto finding = report::far_from_optimum(*scenario.reliability, *simulated.result.goodput))
+      simulated.result.findings.push_back(*std::move(finding));
+  }
+  report::warnings_first(simulated.result.findings);
   if (run.timeline) simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
   if (options.timeline) simulated.picture = report::make_picture(prepared.topology, outcome);
   simulated.record = report::make_run_record(outcome, wall_seconds() - begin);
