@@ -72,6 +72,7 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"moe_router_topk", "top_k"},
     {"num_experts_per_tok", "top_k"},
     {"dtype", "precision"},
+    {"fp4", "nvfp4"},
 };
 
 }  // namespace
@@ -127,6 +128,22 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
     }
   }
   return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  constexpr std::size_t kMost = 5, kShortest = 3;  // names; letters
+  const std::string beginning = lower_case(word) + '-';
+  std::vector<std::string> begun;
+  for (const std::string& each : known)
+    if (lower_case(each).starts_with(beginning)) begun.push_back(each);
+  if (word.size() < kShortest || begun.size() < 2 || begun.size() > kMost || same_meaning(word, known)) {
+    const auto close = closest(word, known);
+    return close ? "did you mean \"" + *close + "\"?" : "";
+  }
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < begun.size(); ++i)
+    text += (i == 0 ? "\"" : i + 1 == begun.size() ? "\" or \"" : "\", \"") + begun[i];
+  return text + "\"?";
 }
 
 std::string join(std::span<const std::string> words, std::size_t most) {

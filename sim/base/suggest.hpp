@@ -20,6 +20,10 @@ namespace topsim {
 // equals one with the same first letter.
 [[nodiscard]] std::optional<std::string> closest(std::string_view word, std::span<const std::string> known);
 
+// A question with the closest known word, or with all that this one is the beginning of, up to a hyphen:
+// did you mean "h100-pcie" or "h100-sxm5"? Empty when nothing is close enough.
+[[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string> known);
+
 // "a, b, c"; above `most` words: "a, b, c, ... (12 in all)".
 [[nodiscard]] std::string join(std::span<const std::string> words, std::size_t most = 40);
 }  // namespace topsim

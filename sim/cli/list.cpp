@@ -77,9 +77,8 @@ void show_model(const std::string& id) {
   const config::Library library = shipped_library();
   const std::vector<std::string> known = library.names("models");
   if (std::find(known.begin(), known.end(), id) == known.end()) {
-    const auto close = closest(id, known);
-    throw ConfigError("no model \"" + id + '"',
-                      close ? "did you mean " + *close + "?" : "topsim list models has them all");
+    const std::string close = suggestion(id, known);
+    throw ConfigError("no model \"" + id + '"', close.empty() ? "topsim list models has them all" : close);
   }
   std::vector<TableRow> rows;
   collect(config::Document::read_file(library.find("models", id)).root(), {}, rows);

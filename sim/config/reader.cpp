@@ -51,10 +51,8 @@ void Reader::problem_at_key(const Node& at, std::string message, std::string lab
 
 void Reader::unknown_name(const Node& at, std::string_view what, std::string_view name,
                           const std::vector<std::string>& known) {
-  const auto close = closest(name, known);
   problem(at, "unknown " + std::string(what) + " \"" + std::string(name.substr(0, 100)) + '"',
-          close ? "did you mean \"" + *close + "\"?" : "",
-          known.empty() ? "none is known" : "known: " + join(known));
+          suggestion(name, known), known.empty() ? "none is known" : "known: " + join(known));
 }
 
 void Reader::add(const ConfigError& error) {

@@ -19,6 +19,18 @@ TEST(Closest, TheFirstPartOfANameStandsForIt) {
   EXPECT_EQ(closest("H100", known), "h100-nvl");
 }
 
+TEST(Suggestion, OffersAllNamesThatBeginAlikeAndElseTheClosest) {
+  const std::vector<std::string> known{"b100",       "h100-nvl",  "h100-sxm5",  "h200-sxm",
+                                       "llama3-70b", "llama3-8b", "llama3-405b"};
+  EXPECT_EQ(suggestion("H100", known), "did you mean \"h100-nvl\" or \"h100-sxm5\"?");
+  EXPECT_EQ(suggestion("llama3", known), "did you mean \"llama3-70b\", \"llama3-8b\" or \"llama3-405b\"?");
+  EXPECT_EQ(suggestion("h200", known), "did you mean \"h200-sxm\"?");
+  EXPECT_EQ(suggestion("b10", known), "did you mean \"b100\"?");
+  EXPECT_EQ(suggestion("dragonfly", known), "");
+  const std::vector<std::string> formats{"fp8", "nvfp4"};
+  EXPECT_EQ(suggestion("fp4", formats), "did you mean \"nvfp4\"?");  // not the one that is a letter away
+}
+
 // "gpu" is one letter from "cpu" but means something else; the key of another program finds ours.
 TEST(Closest, WhatOthersCallAThingIsUnderstood) {
   const std::vector<std::string> kinds{"accelerator", "cpu", "nic"}, keys{"layers", "hidden", "heads"};

@@ -61,8 +61,8 @@ const T& find_entry(const ById<T>& entries, std::string_view what, std::string_v
   const std::vector<std::string> known = names_of(entries);
   std::string help = "known: " + join(known);
   constexpr std::size_t kNearest = 5;
-  if (const auto close = closest(id, known))
-    help = "did you mean \"" + *close + "\"? " + help;
+  if (const std::string close = suggestion(id, known); !close.empty())
+    help = close + ' ' + help;
   else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
     help = "nearest: " + join(near) + "; " + help;
   else if (const auto alike = nearest_by_name(entries, id, kNearest); !alike.empty())

@@ -216,8 +216,8 @@ std::vector<FigureRow> figures_of(std::span<const std::string> config_directorie
     collect_offers(config_directories, section, entry, figures);
     return figures;
   }
-  const auto near = closest(std::string(id), names);
+  const std::string near = suggestion(id, names);
   throw ConfigError("the catalogue has no \"" + std::string(id) + '"',
-                    near ? "did you mean \"" + *near + "\"?" : "see topsim list hardware");
+                    near.empty() ? "see topsim list hardware" : near);
 }
 }  // namespace topsim::topology
