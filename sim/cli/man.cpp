@@ -50,7 +50,7 @@ std::string command_section(const Entry& entry, const std::string& before) {
     if (flag.names.empty() && flag.type.find('|') != std::string::npos) text += ": " + choices(flag.type);
     text += "\n";
   }
-  if (!entry.examples.empty()) text += ".PP\n.EX\n" + troff(entry.examples) + "\n.EE\n";
+  if (!entry.examples.empty()) text += ".PP\nExamples:\n.EX\n" + troff(entry.examples) + "\n.EE\n";
   for (const Entry& below : entry.below) text += command_section(below, before + entry.name + " ");
   return text;
 }

@@ -77,7 +77,7 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(rows["source"], known["source"])
         refused = program.topsim("list", "models", "lama3-70b")
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("did you mean llama3-70b?", refused.stderr)
+        self.assertIn('did you mean "llama3-70b"?', refused.stderr)
 
     def test_lists_are_as_wide_as_the_window(self):
         for words in (["topo", "list"], ["list", "models"], ["list", "hardware"], ["list", "fabrics"]):
