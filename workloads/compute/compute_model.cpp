@@ -250,8 +250,9 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
   KernelCost cost;
+  const double rate = shape.causal ? pass.rate : pass.unmasked_rate;
   const double compute =
-      (shape.dropout ? kFlashDropout : 1) * work / (pass.rate * narrowness(shape, at_64) * filled);
+      (shape.dropout ? kFlashDropout : 1) * work / (rate * narrowness(shape, at_64) * filled);
   const double memory =
       (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   cost.seconds = std::max(compute, memory);
@@ -272,8 +273,8 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
     product.best *= largest_tile_efficiency(*gemm);
   }
   FlashRates rates = flash_rates(accelerator_, kernel, units, product);
-  rates.forward.rate *= held(units);
-  rates.backward.rate *= held(units);
+  for (FlashPass* pass : {&rates.forward, &rates.backward})
+    pass->rate *= held(units), pass->unmasked_rate *= held(units);
   return rates;
 }
 

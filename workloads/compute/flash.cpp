@@ -59,20 +59,32 @@ constexpr double kNarrowHeads = 0.65;
 // only the window is computed: 0.21 and 0.455 ms at 4 k.
 constexpr double kNarrowHeads8Backward = 0.5;
 
-// FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
-// abstract; recalled). Added after a published 32k-token FSDP row was predicted 50 % too fast, so that row is
-// no test of it. On chips with reduced product rates (H20) the products without wgmma are the limit: 83.7
-// TFLOP/s of 148 at 2 k tokens, 65.9 causal (Dao-AILab/flash-attention issue 1310).
-constexpr Row kFlash2OnHopper{.forward = {.share = 0.35, .offset = 384},
-                              .backward = {.share = 0.35, .offset = 384}};
-constexpr double kOldProductsOnHopper = 0.65;
+// FlashAttention-2 uses none of Hopper's instructions. H100 SXM5, heads of 128, 512 tokens to 16 k (Shah et
+// al. 2024, figures 5 and 6): forward with the mask 191, 260, 298, 319, 333 and 335 TFLOP/s, without it 309,
+// 350, 362, 368, 370 and 370; backward without it 214, 260, 291, 310, 318 and 322. With the mask the backward
+// pass is as fast: 287 and 289 TFLOP/s, 291 and 289 without (8 k, July 2025; Dao-AILab/flash-attention pull
+// request 1791). PyTorch's own build of it reaches 287 to 304 forward without the mask on Meta's H100 (1 k to
+// 16 k; pytorch/benchmark pull request 2296), which is 0.8 of the paper's, as its products are of other
+// H100s'.
+constexpr Row kFlash2OnHopper{.forward = {.share = 0.344, .offset = 165},
+                              .backward = {.share = 0.33, .offset = 260}};
+constexpr Row::Pass kFlash2UnmaskedOnHopper{.share = 0.374, .offset = 80};
+// Heads of 64 in the same figures, at 16 k: 299 of 335 and 291 of 322. FlashAttention-3 has 473 of 616 and
+// 474 of 561, cuDNN 388 of 539 and 433 of 516: 0.77 and 0.72 forward, 0.845 and 0.84 backward.
+constexpr double kFlash2NarrowForward = 0.89, kFlash2NarrowBackward = 0.90;
+constexpr double kHopperNarrowForward = 0.745, kHopperNarrowBackward = 0.84;
+// On chips with reduced product rates (H20) the products without wgmma are the limit, for heads of 64
+// too: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9 causal, 81.8 and 71.0 for heads of 64
+// (Dao-AILab/flash-attention issue 1310).
+constexpr Row kFlash2OnCutHopper{.forward = {.share = 0.65, .offset = 384},
+                                 .backward = {.share = 0.65, .offset = 384}};
 // The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
 // 3, recalled; its abstract says 25-40 % over all). On later parts it is scaled as version 2 is between them
 // and an A100. Added after the predictions of MosaicML's rows were the faster the longer the sequence, so
 // those rows are no test of it.
 constexpr Row kFlash1{.forward = {.share = 0.40, .offset = 384}, .backward = {.share = 0.30, .offset = 384}};
 constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .offset = 384},
-                              .backward = {.share = 0.17, .offset = 384}};
+                              .backward = {.share = 0.16, .offset = 384}};
 
 // The rows below are shares of the best matrix product, for chips that a power limit or a boost clock moves
 // away from the data sheet.
@@ -141,12 +153,10 @@ Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
 FlashRates rates_of(const Row& row, double whole, double best) {
   // The highest share of a product's rate that the backward pass reaches.
   const double backward = row.backward.share / row.forward.share;
-  return {.forward = {.rate = std::min(row.forward.share * whole, best),
-                      .key_offset = row.forward.offset,
-                      .unmasked_offset = row.forward.offset},
-          .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
-                       .key_offset = row.backward.offset,
-                       .unmasked_offset = row.backward.offset}};
+  const double ahead = std::min(row.forward.share * whole, best);
+  const double back = std::min(row.backward.share * whole, best * std::min(1.0, backward));
+  return {.forward = {ahead, row.forward.offset, ahead, row.forward.offset},
+          .backward = {back, row.backward.offset, back, row.backward.offset}};
 }
 
 FlashRates unmasked(FlashRates rates, double offset) {
@@ -158,13 +168,23 @@ FlashRates unmasked(FlashRates rates, double offset) {
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
                      const ProductRates& of) {
   const auto [cut, per_unit] = relative_to_reference(accelerator, of.peak);
-  if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
-    return rates_of(kernel == AttentionKernel::flash2 ? kFlash2OnHopper : kFlash1OnHopper, of.peak * cut,
-                    kOldProductsOnHopper * of.peak);
+  const double own_products = kFlash2OnCutHopper.forward.share * of.peak;
+  if (kernel == AttentionKernel::flash1) return rates_of(kFlash1OnHopper, of.peak * cut, own_products);
+  if (kernel == AttentionKernel::flash2) {
+    if (kFlash2OnHopper.forward.share * of.peak * cut > own_products)
+      return rates_of(kFlash2OnCutHopper, of.peak, own_products);
+    FlashRates rates = rates_of(kFlash2OnHopper, of.peak * cut, own_products);
+    rates.forward.unmasked_rate = kFlash2UnmaskedOnHopper.share * of.peak * cut;
+    rates.forward.unmasked_offset = kFlash2UnmaskedOnHopper.offset;
+    rates.forward_at_64 = kFlash2NarrowForward, rates.backward_at_64 = kFlash2NarrowBackward;
+    return rates;
+  }
   Row row = kHopper;
   row.forward.offset *= std::min(1.0, per_unit);
   row.backward.offset *= std::min(1.0, per_unit);
-  return unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
+  FlashRates rates = unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
+  if (cut == 1) rates.forward_at_64 = kHopperNarrowForward, rates.backward_at_64 = kHopperNarrowBackward;
+  return rates;
 }
 
 // Shares of the best product; null: none of these stands for the chip.

@@ -17,7 +17,9 @@ namespace topsim::workloads {
 struct FlashPass {
   double rate = 0;  // FLOP/s
   double key_offset = 0;
-  double unmasked_offset = 0;  // where every query sees all keys
+  // Where every query sees all keys:
+  double unmasked_rate = 0;
+  double unmasked_offset = 0;
 };
 
 struct FlashRates {
