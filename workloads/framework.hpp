@@ -57,6 +57,10 @@ struct KernelFacts {
   bool fused_adam = true;            // one pass over gradient, weight and moments; else torch.optim's foreach
   bool fused_accumulation = true;    // the matmul adds to the gradients so far; else autograd does afterwards
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
+  // Every kernel of Inductor reads for itself until October 2025: a norm's gains are summed by another kernel
+  // than the gradient of its input (pytorch pull request 165370), a cast into both layouts loads its input
+  // for each (issue 133242).
+  bool reads_again = false;
   // 8-bit matmuls keep input and weights uncast for the backward pass, and cast them there again.
   bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches

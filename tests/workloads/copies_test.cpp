@@ -223,4 +223,18 @@ TEST(Fsdp, TheFirstDividesGradientsBeforeTheyAreSummed) {
   };
   EXPECT_NEAR(joined("fsdp@2023") / joined("fsdp"), 8.0 / 6, 0.02);
 }
+
+// A norm's backward pass over 1,000 rows of 4,096 numbers in 16 bits reads gradient and input and writes a
+// gradient: 3 x 2 bytes per number. Inductor's kernel for the gains reads both again: 5 x 2 bytes.
+TEST(Norms, InductorSumsTheGainsInAKernelThatReadsAgain) {
+  ModelSpec model = llama3_70b_on_64().model;
+  static const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const auto seconds = [&](const std::string& framework) {
+    const Plan plan = plan_of(model, framework, 1);
+    return LayerKernels(model, plan, compute).norm_backward(1000, 4096).seconds;
+  };
+  EXPECT_NEAR(seconds("megatron@2024"), 1000 * 4096 * 3 * 2 / kBandwidth, 1e-12);
+  EXPECT_NEAR(seconds("fsdp@2024-compile"), 1000 * 4096 * 5 * 2 / kBandwidth, 1e-12);
+}
 }  // namespace topsim::workloads::copies_test

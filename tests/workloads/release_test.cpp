@@ -101,7 +101,8 @@ TEST(Release, NormsOfTheFirstMegatronTakeAsLongAsApexMeasured) {
 // A product of 1024 x 1024 x 1024 in fp8 casts two operands of 2^20 numbers. Transformer Engine with delayed
 // scaling reads 2 bytes and writes two layouts, 4 bytes per number. torchao also reads each operand for its
 // maximum and writes one layout, 5 bytes, and launches three kernels more: the maximum set to 0, taken, made
-// a scale. Backward it casts the gradient in both layouts, 6 bytes instead of 4, and the weights again, 3.
+// a scale. Backward it casts the gradient in both layouts, which Inductor reads for each, 8 bytes instead of
+// 4, and the weights again, 3.
 TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
   const auto product = [](const std::string& framework) {
     WorkloadSpec workload = job(framework);
@@ -117,7 +118,7 @@ TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
   constexpr double kByteEach = 1048576 / (0.8 * 3.35e12);
   EXPECT_NEAR(torchao.forward.seconds - engine.forward.seconds, 2 * 1 * kByteEach, 1e-12);
   EXPECT_EQ(torchao.forward.kernels - engine.forward.kernels, 2 * 3);
-  EXPECT_NEAR(torchao.input_gradient.seconds - engine.input_gradient.seconds, (2 + 3) * kByteEach, 1e-12);
+  EXPECT_NEAR(torchao.input_gradient.seconds - engine.input_gradient.seconds, (4 + 3) * kByteEach, 1e-12);
 }
 
 // Unfused attention over 2^27 scores (16 sequences of 1024, 8 heads) of 2 bytes. Forward four single

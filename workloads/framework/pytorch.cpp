@@ -117,7 +117,7 @@ Framework ddp_compiled() {
   Framework row = ddp();
   row.release = "2024-compile";
   row.summary = "the same with torch.compile of the whole model, as nanoGPT: fused kernels, loss and Adam";
-  row.fused_kernels = row.fused_adam = row.fused_cross_entropy = true;
+  row.fused_kernels = row.fused_adam = row.fused_cross_entropy = row.reads_again = true;
   row.eager_norms = row.eager_final_norm = false;
   row.fused_loss.forward_own = 2;
   row.host = kCompiledDdp;
@@ -214,7 +214,7 @@ Framework fsdp_compiled() {
   Framework row = fsdp();
   row.release = "2024-compile";
   row.summary = "FSDP2 with torch.compile for each layer: fused element-wise kernels";
-  row.fused_kernels = true;
+  row.fused_kernels = row.reads_again = true;
   row.eager_norms = false;
   row.host = kCompiledFsdp;
   return row;

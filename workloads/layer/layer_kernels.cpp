@@ -54,7 +54,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     if (!narrow) return KernelCost{};
     const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of the tensor, not of blocks
     const bool both_blocks = plan.gemm == Precision::mxfp8 && layouts > 1;
-    const double passed = both_blocks ? kMxCast : 2 + layouts + (maximum ? 2 : 0);
+    const double reads = (plan.reads_again ? layouts : 1) + (maximum ? 1 : 0);
+    const double passed = both_blocks ? kMxCast : 2 * reads + layouts;
     const bool known = plan.gemm == Precision::fp8 && !plan.dynamic_scales;
     const double kernels = known || plan.one_expert_kernel() ? 1 : count;
     return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
@@ -289,8 +290,9 @@ KernelCost LayerKernels::norm_backward(double count, double width) const {
     return compute.memory_bound(kRootMeanBackward * count * width, MemoryKernel::add,
                                 kRootMeanBackwardKernels);
   // Reads the gradient and the input, writes the gradient; a second kernel for the gains.
-  return compute.memory_bound(slowed(*this, kApexBackward) * 3 * count * width * element, MemoryKernel::norm,
-                              2);
+  const double passes = plan.reads_again ? 5 : 3;
+  return compute.memory_bound(slowed(*this, kApexBackward) * passes * count * width * element,
+                              MemoryKernel::norm, 2);
 }
 
 // Dropout in a kernel of its own reads and writes once more.
