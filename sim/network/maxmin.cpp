@@ -211,7 +211,10 @@ double MaxMin::take(Activity activity, SimTime now) {
   const double left = std::max(column.work - done, 0.0) * column.weight;
   column.work = done;
   forget(components_.root(anchor(activity)));
+  const LinkIndex held = held_by_[activity];
   remove(activity, now);
+  // A region (maxmin_region.cpp) need not come to a link that has lost its last member.
+  if (links_[held].members == 0) settle(held, links_[held].load, now);
   return left;
 }
 

@@ -323,6 +323,8 @@ void MaxMin::check() const {
     if (is_watched(link) && std::abs(link.load - load) > kTolerance * link.capacity)
       fail("max-min: a link's load is not what its activities put on it");
     if (link.members > 0 && !is_watched(link)) fail("max-min: a bottleneck that nobody watches");
+    if (ends_.contains(index) != (link.members > 0) || (link.members > 0 && ends_.key(index) != end_of(link)))
+      fail("max-min: a bottleneck and the end of its first member disagree");
     for (std::uint32_t at = 0; at < link.crossings.size(); ++at) {
       const auto& [finish, activity, step] = link.crossings.all()[at];
       const Column& column = activities_[activity];

@@ -238,4 +238,32 @@ TEST(FlowNetwork, ATransferLeavesALinkThatHasStopped) {
     EXPECT_EQ(network->record(0).busy, 4_ms);
   }
 }
+
+// Two rings of at most 0.5 GB/s put 0.05 GB/s each on 20 links of 1 GB/s, beside one transfer on each. The
+// first of these, at 0.9 GB/s, would end at 10 ms, but is moved to another link at 4 ms, where the 5.4 MB
+// that it has left take 5.4 ms. Nothing else changes: the rings end after 10 MB / 0.5 GB/s = 20 ms; the
+// others, with 27 MB - 20 ms x 0.9 GB/s = 9 MB left, 9 ms later. So a part of the component is solved that
+// holds nothing.
+TEST(FlowNetwork, ALinkThatItsLastMemberLeavesEndsNobody) {
+  constexpr LinkIndex kLinks = 20, kFree = kLinks;
+  Harness h(std::vector<double>(kLinks + 2, 1 * kGB));
+  std::vector<Usage> ring;
+  for (LinkIndex link = 0; link < kLinks; ++link) {
+    h.start(link == 0 ? 9e6 : 27e6, {{link, 1}});
+    ring.push_back({link, 0.1});
+  }
+  for (int i = 0; i < 2; ++i) h.start(10e6, ring, {}, 0.5 * kGB);
+  EXPECT_EQ(h.network.next_event(), ms(10));
+  h.start(1e6, {{kLinks + 1, 1}}, ms(1));  // regions are tried again after it
+  EXPECT_EQ(h.network.next_event(), ms(2));
+  std::vector<Completion> completed;
+  h.network.advance(ms(2), completed);
+  const std::vector<Usage> free{{kFree, 1}};
+  h.network.reroute({9e6, free, 0, 1, {}, 0, {}, {}, 0}, ms(4));
+  (void)h.network.next_event();
+  h.network.sharing().check();
+  const Ends ends = h.finish();
+  ASSERT_EQ(ends.size(), std::size_t{kLinks} + 2);
+  for (const auto& [tag, end] : ends) EXPECT_NEAR(end, tag == 0 ? 9.4 : tag >= kLinks ? 20 : 29, 1e-6) << tag;
+}
 }  // namespace topsim::network::flow_test
