@@ -137,7 +137,8 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
     if (rank.throttling != 1) return false;  // a walk has one pace for all members
     if (!rank.beside.empty() || !rank.computed_beside.empty()) return false;  // and one stream that computes
     if (&rank == &first) continue;
-    if (world_.charge_of[m] != world_.charge_of[members(t).front()]) return false;
+    if (world_.charge_of[m] != world_.charge_of[members(t).front()] || rank.accelerator != first.accelerator)
+      return false;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;

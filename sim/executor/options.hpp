@@ -26,6 +26,7 @@ namespace topsim::executor {
 struct AcceleratorFacts {
   int compute_units = 0;  // SMs or CUs; 0: communication takes none
   BytesPerSecond memory_bandwidth{};
+  friend bool operator==(const AcceleratorFacts&, const AcceleratorFacts&) = default;
 };
 
 // A link's capacity is multiplied by `factor` from `at` on (faults; 1 restores it).

@@ -36,4 +36,23 @@ TEST(LockStep, RemembersNoWalkForAKernelThatBeganAtAnotherTime) {
     }
   }
 }
+
+// A trace may be replayed on accelerators of two models. A call of 10 us, a kernel of 1 us, and a kernel of
+// 10 us beside a call of 20 us that holds one unit: of 5 units 4 are left, so the kernel takes 12.5 us; of 2
+// units one, so it takes 20. Three kernels of 1 us follow the call: 10 + 1 + 20 + 3 = 34 us.
+TEST(LockStep, IsForAcceleratorsOfOneModel) {
+  for (const bool walks : {false, true}) {
+    SmallWorld world(2);
+    world.walks = walks;
+    world.other = {2, BytesPerSecond(1e12)};
+    world.add_class({communicate(OpKind::collective, 10'000, 1), compute(1_us),
+                     communicate(OpKind::collective, 20'000, 1), compute(10_us), compute(1_us), compute(1_us),
+                     compute(1_us)},
+                    {{}, {0}, {1}, {}, {2}});
+    const Outcome outcome = world.run(Dimension::tensor, 1, {5, BytesPerSecond(1e12)}, 1);
+    ASSERT_EQ(outcome.step_times, (std::vector<Duration>{34_us}));
+    EXPECT_EQ(outcome.ranks[0].steps[0].busy, Duration(16'500'000)) << walks;
+    EXPECT_EQ(outcome.ranks[1].steps[0].busy, 24_us) << walks;
+  }
+}
 }  // namespace topsim::executor::lock_step_test

@@ -38,7 +38,8 @@ class SmallWorld {
   std::vector<program::Grids> grids;     // grids of the next class
   std::uint32_t communicators = 1;       // how many communicators do the same
   Duration latency{};                    // added to every call
-  bool walks = false;  // all ranks are one team that may walk in lock-step; no timeline then
+  AcceleratorFacts other{};              // of every rank but the first, if it has compute units
+  bool walks = false;  // all ranks are one team that may walk in lock-step; no messages and timeline then
 
   // Slot 0 is one group of all ranks, for collectives. Messages go from rank to rank + 1, sent on peer slot 0
   // and received on slot 1, and back the other way round.
@@ -50,8 +51,10 @@ class SmallWorld {
     }
     fold::System system;
     for (std::uint32_t r = 0; r < n; ++r) {
-      system.ranks.push_back(
-          {program_.class_of_rank[r], r < slowdowns.size() ? slowdowns[r] : 1.0, DeviceId(0), {RankId(r)}});
+      system.ranks.push_back({program_.class_of_rank[r],
+                              r < slowdowns.size() ? slowdowns[r] : 1.0,
+                              DeviceId(r > 0 && other.compute_units > 0 ? 1U : 0U),
+                              {RankId(r)}});
     }
     fold::GroupClass all;
     all.dimension = dimension;
@@ -65,7 +68,7 @@ class SmallWorld {
     system.group_of.assign(1, std::vector<std::uint32_t>(n, 0));
     system.out_edge.assign(2, std::vector<std::uint32_t>(n, fold::System::kNone));
     system.in_edge = system.out_edge;
-    for (std::uint32_t r = 0; r + 1 < n; ++r) {
+    for (std::uint32_t r = 0; r + 1 < n && !walks; ++r) {  // members of a team have the same partners
       for (const auto& [from, to, slot] : {std::tuple(r, r + 1, 0), std::tuple(r + 1, r, 1)}) {
         fold::GroupClass edge;
         edge.dimension = program::Dimension::pipeline;
@@ -91,12 +94,14 @@ class SmallWorld {
     device.node = 0;
     builder.set_nodes(1);
     builder.device(device);
+    device.model = builder.model("other");
+    builder.device(device);
     const topology::Topology topology = std::move(builder).finish();
     RunOptions options;
     options.warmup = 0;
     options.steps = steps;
     options.timeline = !walks;
-    options.accelerators = {facts};
+    options.accelerators = {facts, other};
     options.pace_changes = pace_changes;
     const auto network = network::find_model("flow").make({});
     const auto carrier = pipelined_carrier(system, *network, false, nullptr);
