@@ -25,6 +25,8 @@ void MaxMin::resize() {
   positions_.resize(links_.size());
   solved_in_.resize(links_.size());
   pasts_.resize(links_.size());
+  surveyed_in_.resize(links_.size());
+  reach_.resize(links_.size());
 }
 
 LinkIndex MaxMin::add_link(double capacity) {

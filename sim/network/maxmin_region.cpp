@@ -94,7 +94,6 @@ void MaxMin::survey() {
   candidates_.clear();
   full_.clear();
   ++survey_;
-  if (surveyed_in_.size() < links_.size()) surveyed_in_.resize(links_.size()), reach_.resize(links_.size());
   for (Member& member : region_) {
     const Column& column = activities_[member.activity];
     const double before = level_now(member.activity);
