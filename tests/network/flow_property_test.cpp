@@ -80,14 +80,16 @@ TEST(FlowProperty, EverySolveOfALargeComponentIsTheMaxMinFairAllocation) {
 }
 
 // Calls within nodes, messages between neighbours and a few rings through all nodes come and go: one large
-// component of which every change concerns a part, which is solved as a region (maxmin_region.cpp).
+// component of which every change concerns a part, which is solved as a region (maxmin_region.cpp). Some
+// calls move to another switch of their node.
 TEST(FlowProperty, EverySolveOfAPartOfALargeComponentIsTheMaxMinFairAllocation) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint64_t n) { return random() % n; };
     RandomCase problem;
-    constexpr LinkIndex kNodes = 20, kTrunk = 2 * kNodes;  // of a node: its switch, its NIC
-    problem.capacities.assign(kTrunk + 1, 4e9);
+    // Of a node: its switch, its NIC, its other switch.
+    constexpr LinkIndex kNodes = 20, kTrunk = 2 * kNodes, kOther = kTrunk + 1;
+    problem.capacities.assign(kOther + kNodes, 4e9);
     for (LinkIndex node = 0; node < kNodes; ++node) problem.capacities[kNodes + node] = 1e9;
     problem.capacities[kTrunk] = below(2) == 0 ? 1e12 : 5e9;  // ample, or a bottleneck now and then
     for (int t = 0; t < 600; ++t) {
@@ -114,17 +116,25 @@ TEST(FlowProperty, EverySolveOfAPartOfALargeComponentIsTheMaxMinFairAllocation) 
     const auto times = run(network, problem, [&](SimTime now) {
       const SimTime next = network.next_event();
       ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
-      if (next <= now || below(10) != 0) return;
-      const auto link = static_cast<LinkIndex>(below(problem.capacities.size()));
-      network.set_capacity(link, problem.capacities[link] * (0.5 + 0.1 * static_cast<double>(below(10))),
-                           now);
+      if (next <= now || below(5) != 0) return;
+      const std::size_t tag = below(problem.transfers.size());
+      const RandomTransfer& call = problem.transfers[tag];  // under way, over, or still to come
+      if (below(2) == 0) {
+        const auto link = static_cast<LinkIndex>(below(problem.capacities.size()));
+        network.set_capacity(link, problem.capacities[link] * (0.5 + 0.1 * static_cast<double>(below(10))),
+                             now);
+      } else if (call.usage.size() == 1) {
+        const std::vector<Usage> other{{kOther + call.usage[0].link, call.usage[0].coefficient}};
+        network.reroute({call.bytes, other, call.cap, call.weight, {}, tag, {}, {}, 0}, now);
+      }
       (void)network.next_event();
       ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
     });
     for (const SimTime time : times) ASSERT_NE(time, kNever) << "seed " << seed;
-    for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
+    for (LinkIndex link = 0; link < kOther; ++link) {
       const double expected = put_on(problem, link);
-      EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
+      const double moved = link < kNodes ? network.record(kOther + link).bytes : 0;
+      EXPECT_NEAR(network.record(link).bytes + moved, expected, 1e-9 * expected) << "seed " << seed;
     }
   }
 }
