@@ -165,9 +165,17 @@ inline Case across_domains_case(std::uint64_t seed) {
   if (dice.below(4) == 0)
     c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(replica * replicas))), 1.02);
   c.degraded_links = dice.below(4) == 0 ? 1 : 0;
+  if (dice.below(3) == 0) {  // expert groups lie across tensor and context groups
+    model.experts.count = 8, model.experts.top_k = 2, model.experts.ffn = 2048;
+    plan.etp = dice.one_of({1, plan.tp});
+    plan.ep = dice.one_of({2, 4, 8});
+    while (plan.tp * plan.cp * replicas % (plan.ep * *plan.etp) != 0) plan.ep /= 2;
+    plan.sequence_parallel = true;
+  }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(c.topology.nodes) + " x " +
            c.topology.node.use + ", tp " + std::to_string(plan.tp) + " cp " + std::to_string(plan.cp) +
-           " pp " + std::to_string(plan.pp) + " dp " + std::to_string(replicas);
+           " pp " + std::to_string(plan.pp) + " dp " + std::to_string(replicas) + " ep " +
+           std::to_string(plan.ep);
   return c;
 }
 
