@@ -12,7 +12,8 @@ using namespace testing;
 using program::OpKind;
 
 // An H100's fused kernels move 0.8 x 3.35 TB/s; each kernel takes 2 us more, and 0.9 to the next.
-constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2.9e-6;
+// Operators on slices or with repeated operands: 1.98e9 results per second on each of 132 compute units.
+constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2.9e-6, kStrided = 132 * 1.98e9;
 // small_moe(1, 4): 4 layers, 2 micro-batches. 512 tokens visit 2 experts each: 1024 rows of 1024 numbers on
 // each rank, which holds 2 experts of width 2048.
 constexpr double kPasses = 4 * 2, kRows = 1024, kHidden = 1024, kHere = 2;
@@ -28,18 +29,30 @@ double all_seconds(const WorkloadSpec& workload) {
   return part_seconds(workload, "");
 }
 
-// Biases in an expert's products. Bytes per number of its answers: 12 forward and 16 backward, in 3 and 6
-// kernels per expert; with fp32 probabilities, as DeepEP needs them, 28 and 40 (expert_feed_forward.cpp has
-// the list).
+// Biases in an expert's products, in 3 kernels per expert forward and 6 backward. Of these 1 and 2 are
+// products that repeat an operand. Bytes per number of its answers in the others: 10 forward and 8 backward;
+// with fp32 probabilities, as DeepEP needs them, 24 and 24 (expert_feed_forward.cpp has the list).
 TEST(ExpertKernels, BiasesPassOverAllAnswers) {
   for (const auto& [dispatcher, bytes] :
-       {std::pair{TokenDispatcher::alltoall, 28.0}, {TokenDispatcher::deepep, 68.0}}) {
+       {std::pair{TokenDispatcher::alltoall, 18.0}, {TokenDispatcher::deepep, 48.0}}) {
     WorkloadSpec plain = small_moe(1, 4), biased = plain;
     plain.plan.token_dispatcher = biased.plan.token_dispatcher = dispatcher;
     biased.model.experts.biases = true;
     EXPECT_NEAR(part_seconds(biased, "experts") - part_seconds(plain, "experts"),
-                kPasses * (bytes * kRows * kHidden / kBandwidth + 9 * kHere * kKernel), 1e-9);
+                kPasses * (bytes * kRows * kHidden / kBandwidth + 3 * kRows * kHidden / kStrided +
+                           9 * kHere * kKernel),
+                1e-9);
   }
+}
+
+// Clamps before the activation: two per pass of 2048 numbers of 1024 rows, slices of the product's result or
+// of a gradient. A join of 2 x 2048 numbers in 2 bytes follows, which reads and writes.
+TEST(ExpertKernels, ClampsPassOverBothHalves) {
+  WorkloadSpec plain = small_moe(1, 4), clamped = plain;
+  clamped.model.clamped_ffn = true;
+  EXPECT_NEAR(part_seconds(clamped, "experts") - part_seconds(plain, "experts"),
+              kPasses * 2 * (2 * 2048 * kRows / kStrided + 4 * 2048 * kRows * 2 / kBandwidth + 3 * kKernel),
+              1e-9);
 }
 
 // 8-bit products need padded rows: rows are padded before the products and cut after them, forward and
@@ -103,15 +116,16 @@ TEST(ExpertKernels, EveryExpertsRowsAreCastOnTheirOwn) {
   EXPECT_NEAR(part_seconds(own, "experts") - part_seconds(known, "experts"), rows + weights, 1e-9);
 }
 
-// YaRN's rotation in single operators moves 12 numbers per element forward and 17 backward, in 12 and 20
-// kernels, where the fused one moves 2 and 2 in 2 and 2 kernels. Elements: 512 tokens x (16 query + 16 key
-// heads) x 64.
+// YaRN's rotation in single operators, in 12 kernels forward and 20 backward: contiguous ones move 5 and 10
+// numbers per element, the others give 3.5 results each pass. The fused one moves 2 and 2 in 2 and 2 kernels.
+// Elements: 512 tokens x (16 query + 16 key heads) x 64.
 TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
   WorkloadSpec plain = small_moe(1, 4), scaled = plain;
   scaled.model.attention.scaled_rotary = true;
   const double elements = 512 * 2 * 1024;
   EXPECT_NEAR(all_seconds(scaled) - all_seconds(plain),
-              kPasses * ((29 - 4) * elements * 2 / kBandwidth + (32 - 4) * kKernel), 1e-9);
+              kPasses * ((15 - 4) * elements * 2 / kBandwidth + 7 * elements / kStrided + (32 - 4) * kKernel),
+              1e-9);
 }
 
 // Norms of queries and of keys, 512 tokens x 16 heads x 64 each: forward read and written, backward the

@@ -226,6 +226,24 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
   return cost;
 }
 
+// Where an operand is not contiguous, PyTorch computes an address for each number and moves numbers one by
+// one (aten/native/cuda/CUDALoops.cuh, launch_legacy_kernel). A B200 rotates 2 x 33.6 M 16-bit queries and
+// keys in 0.8675 ms (pytorch pull request 176223): two products with factors of the position, half of the
+// numbers negated, and both halves joined, 3.5 results per number, beside a contiguous sum of 65 us. An
+// H100's rotation in fp32 comes to 1.5 to 1.8 (issue 141265). Other makers' chips were not seen.
+constexpr double kStridedNumbers = 1.98e9;  // per second and compute unit
+
+KernelCost ComputeModel::strided(double numbers, double bytes, double kernels) const {
+  KernelCost cost = memory_bound(bytes, MemoryKernel::elementwise, kernels);
+  if (accelerator_.compute_capability == 0 || accelerator_.compute_units == 0) return cost;
+  const double one_by_one =
+      numbers / (accelerator_.compute_units * kStridedNumbers) + kernels * seconds(settings_.memory_fixed);
+  if (one_by_one <= cost.seconds) return cost;
+  cost.seconds = one_by_one;
+  cost.memory_seconds = 0;
+  return cost;
+}
+
 double AttentionShape::mean_keys() const {
   if (!causal) return keys;
   return window > 0 && window < keys ? window * (1 - window / (2 * keys)) : keys / 2;

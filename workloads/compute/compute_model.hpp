@@ -106,6 +106,8 @@ class ComputeModel {
   [[nodiscard]] KernelCost gemm(const GemmShape& shape, Precision precision,
                                 GemmOutput output = GemmOutput::fresh, int margin = 0) const;
   [[nodiscard]] KernelCost memory_bound(double bytes, MemoryKernel kind, double kernels = 1) const;
+  // PyTorch's operators whose operands are slices or repeat along a dimension: `numbers` results.
+  [[nodiscard]] KernelCost strided(double numbers, double bytes, double kernels = 1) const;
   // Flash: one kernel; the causal half is not computed. Unfused: batched GEMMs on the full matrix and passes
   // over the scores.
   [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,

@@ -38,9 +38,14 @@ constexpr double kFusedRoute = 10, kEagerRoute = 20;
 // Memory traffic in bytes per number where experts add biases: torch.cat([t + b p ...]).to(...), t and b in
 // 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
 // Backward: split's gradients joined 4; of b p the product with p 4 and its sum 2, with b 4 and its sum 2; in
-// fp32 also 6 to it, 6 from it, 4, and 8 + 4 twice.
-constexpr double kBiasForward = 12, kWideBiasForward = 28;
-constexpr double kBiasBackward = 16, kWideBiasBackward = 40;
+// fp32 also 6 to it, 6 from it, 4, and 8 + 4 twice. Products repeat an operand along rows or columns.
+struct BiasPass {
+  double bytes, wide_bytes;  // of contiguous operands
+  double products;           // 2 or 4 bytes written by each
+  double moved;              // numbers that they read and write
+  double kernels;            // for each expert, products among them
+};
+constexpr BiasPass kBiasForward{10, 24, 1, 1, 3}, kBiasBackward{8, 24, 2, 4, 6};
 
 class ExpertFeedForward final : public FeedForward {
  public:
@@ -97,8 +102,7 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
     const int arrived = gathers() ? gather_tokens(list) : send_tokens(list);
     KernelCost first = moves_.sorted + pad() + fc1_.forward,
-               second = activation_forward_ + fc2_.forward + pad() + bias(kBiasForward, kWideBiasForward, 3) +
-                        moves_.summed;
+               second = activation_forward_ + fc2_.forward + pad() + bias(kBiasForward) + moves_.summed;
     if (waits_for_offset()) {
       list.compute(Part::experts, first, arrived);
       list.host_reads();
@@ -125,10 +129,8 @@ class ExpertFeedForward final : public FeedForward {
       list.compute(Part::combine, moves_.permuted);
     }
     const int arrived = there(list, Part::combine, false);
-    list.compute(
-        Part::experts,
-        moves_.summed_backward + bias(kBiasBackward, kWideBiasBackward, 6) + pad() + fc2_.input_gradient,
-        arrived);
+    list.compute(Part::experts, moves_.summed_backward + bias(kBiasBackward) + pad() + fc2_.input_gradient,
+                 arrived);
     if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
       KernelCost again = kernels_.activation_forward(rows_, ffn_);
       again.flops = 0;
@@ -295,10 +297,13 @@ class ExpertFeedForward final : public FeedForward {
   }
   // TEGroupedMLP._apply_bias, expert by expert; probabilities are fp32 for DeepEP and HybridEP, which makes
   // all of it fp32.
-  [[nodiscard]] KernelCost bias(double bytes, double wide_bytes, double kernels) const {
+  [[nodiscard]] KernelCost bias(const BiasPass& pass) const {
     if (!kernels_.model.experts.biases || kernels_.plan.one_expert_kernel()) return {};
-    return kernels_.compute.memory_bound((fused_ ? wide_bytes : bytes) * rows_ * kernels_.hidden,
-                                         MemoryKernel::elementwise, kernels * here_);
+    const double numbers = rows_ * kernels_.hidden, wide = fused_ ? 4 : 2;
+    return kernels_.compute.memory_bound((fused_ ? pass.wide_bytes : pass.bytes) * numbers,
+                                         MemoryKernel::elementwise, (pass.kernels - pass.products) * here_) +
+           kernels_.compute.strided(pass.products * numbers, pass.moved * wide * numbers,
+                                    pass.products * here_);
   }
 
   const LayerKernels& kernels_;

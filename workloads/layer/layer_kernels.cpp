@@ -333,22 +333,25 @@ KernelCost LayerKernels::bias_gradient(double elements) const {
 
 // Megatron's fused activation does not contain the clamps (fusions/fused_bias_geglu.py: two clamps and a
 // join, each reads and writes): 8 more numbers per column. In the backward pass two kernels read the gradient
-// and the input and write, and a join: 10.
+// and the input and write, and a join: 10. Both clamps work on slices, the columns of gates and the others.
 // Squared ReLU operator by operator: relu 2, pow 2. Backward through pow
 // (torch/csrc/autograd/FunctionsManual.cpp, pow_backward: grad * (exponent * self.pow(exponent - 1))) 2, 2
 // and 3, through relu's threshold 3.
 KernelCost LayerKernels::activation_forward(double count, double ffn) const {
   const bool clamps = model.clamped_ffn && !plan.inference();  // vLLM: swigluoai_and_mul, one kernel
-  const double passes = squares_apart() ? 4 : gates() + 1 + (clamps ? 8 : 0);
+  const double passes = squares_apart() ? 4 : gates() + 1 + (clamps ? 4 : 0);
   const double kernels = squares_apart() || !plan.fused_kernels ? 2 : 1;
-  return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                              kernels + (clamps ? 3 : 0));
+  const KernelCost cost = compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
+                                               kernels + (clamps ? 1 : 0));
+  return clamps ? cost + compute.strided(2 * count * ffn, 4 * count * ffn * element, 2) : cost;
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
-  const double passes = squares_apart() ? 10 : 2 * gates() + 1 + (model.clamped_ffn ? 10 : 0);
+  const bool clamps = model.clamped_ffn;
+  const double passes = squares_apart() ? 10 : 2 * gates() + 1 + (clamps ? 4 : 0);
   const double kernels = squares_apart() ? 4 : plan.fused_kernels ? 1 : 3;
-  return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                              kernels + (model.clamped_ffn ? 3 : 0));
+  const KernelCost cost = compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
+                                               kernels + (clamps ? 1 : 0));
+  return clamps ? cost + compute.strided(2 * count * ffn, 6 * count * ffn * element, 2) : cost;
 }
 
 int LayerKernels::gather(PieceList& list, Part part, double whole) const {
