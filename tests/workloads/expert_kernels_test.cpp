@@ -12,8 +12,8 @@ using namespace testing;
 using program::OpKind;
 
 // An H100's fused kernels move 0.8 x 3.35 TB/s; each kernel takes 2 us more, and 0.9 to the next.
-// Operators on slices or with repeated operands: 1.98e9 results per second on each of 132 compute units.
-constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2.9e-6, kStrided = 132 * 1.98e9;
+// Operators on slices or with repeated operands: results per second of one and of two operands on 132 units.
+constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2.9e-6, kOfOne = 132 * 3.35e9, kOfTwo = 132 * 1.51e9;
 // small_moe(1, 4): 4 layers, 2 micro-batches. 512 tokens visit 2 experts each: 1024 rows of 1024 numbers on
 // each rank, which holds 2 experts of width 2048.
 constexpr double kPasses = 4 * 2, kRows = 1024, kHidden = 1024, kHere = 2;
@@ -38,20 +38,22 @@ TEST(ExpertKernels, BiasesPassOverAllAnswers) {
     WorkloadSpec plain = small_moe(1, 4), biased = plain;
     plain.plan.token_dispatcher = biased.plan.token_dispatcher = dispatcher;
     biased.model.experts.biases = true;
-    EXPECT_NEAR(part_seconds(biased, "experts") - part_seconds(plain, "experts"),
-                kPasses * (bytes * kRows * kHidden / kBandwidth + 3 * kRows * kHidden / kStrided +
-                           9 * kHere * kKernel),
-                1e-9);
+    EXPECT_NEAR(
+        part_seconds(biased, "experts") - part_seconds(plain, "experts"),
+        kPasses * (bytes * kRows * kHidden / kBandwidth + 3 * kRows * kHidden / kOfTwo + 9 * kHere * kKernel),
+        1e-9);
   }
 }
 
-// Clamps before the activation: two per pass of 2048 numbers of 1024 rows, slices of the product's result or
-// of a gradient. A join of 2 x 2048 numbers in 2 bytes follows, which reads and writes.
+// Clamps before the activation: two per pass of 2048 numbers of 1024 rows, slices of the product's result;
+// backward with slices of the gradient. A join of 2 x 2048 numbers in 2 bytes follows, which reads and
+// writes.
 TEST(ExpertKernels, ClampsPassOverBothHalves) {
   WorkloadSpec plain = small_moe(1, 4), clamped = plain;
   clamped.model.clamped_ffn = true;
   EXPECT_NEAR(part_seconds(clamped, "experts") - part_seconds(plain, "experts"),
-              kPasses * 2 * (2 * 2048 * kRows / kStrided + 4 * 2048 * kRows * 2 / kBandwidth + 3 * kKernel),
+              kPasses * (2 * 2048 * kRows * (1 / kOfOne + 1 / kOfTwo) +
+                         2 * (4 * 2048 * kRows * 2 / kBandwidth + 3 * kKernel)),
               1e-9);
 }
 
@@ -117,14 +119,15 @@ TEST(ExpertKernels, EveryExpertsRowsAreCastOnTheirOwn) {
 }
 
 // YaRN's rotation in single operators, in 12 kernels forward and 20 backward: contiguous ones move 5 and 10
-// numbers per element, the others give 3.5 results each pass. The fused one moves 2 and 2 in 2 and 2 kernels.
-// Elements: 512 tokens x (16 query + 16 key heads) x 64.
+// numbers per element, the others give 1.5 results of one operand and 2 of two each pass. The fused one moves
+// 2 and 2 in 2 and 2 kernels. Elements: 512 tokens x (16 query + 16 key heads) x 64.
 TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
   WorkloadSpec plain = small_moe(1, 4), scaled = plain;
   scaled.model.attention.scaled_rotary = true;
   const double elements = 512 * 2 * 1024;
   EXPECT_NEAR(all_seconds(scaled) - all_seconds(plain),
-              kPasses * ((15 - 4) * elements * 2 / kBandwidth + 7 * elements / kStrided + (32 - 4) * kKernel),
+              kPasses * ((15 - 4) * elements * 2 / kBandwidth + elements * (3 / kOfOne + 4 / kOfTwo) +
+                         (32 - 4) * kKernel),
               1e-9);
 }
 

@@ -227,17 +227,20 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
 }
 
 // Where an operand is not contiguous, PyTorch computes an address for each number and moves numbers one by
-// one (aten/native/cuda/CUDALoops.cuh, launch_legacy_kernel). A B200 rotates 2 x 33.6 M 16-bit queries and
-// keys in 0.8675 ms (pytorch pull request 176223): two products with factors of the position, half of the
-// numbers negated, and both halves joined, 3.5 results per number, beside a contiguous sum of 65 us. An
-// H100's rotation in fp32 comes to 1.5 to 1.8 (issue 141265). Other makers' chips were not seen.
-constexpr double kStridedNumbers = 1.98e9;  // per second and compute unit
+// one (aten/native/cuda/CUDALoops.cuh, launch_legacy_kernel). One operand: slice_copy writes 4.2 M 16-bit
+// numbers in 23.2 us and 16.8 M in 71.3 on an H20's 78 units (FlagGems pull request 5961). Two: a B200
+// rotates 67.1 M 16-bit queries and keys in 867.5 us (pytorch pull request 176223), of which a contiguous sum
+// is 65; per number two products with factors of its position, half a negation and a join of slices. An
+// H100's rotation in fp32 comes within 25 % of that (issue 141265). Other makers' chips were not seen.
+constexpr double kStridedOne = 3.35e9, kStridedTwo = 1.51e9;  // numbers per second and compute unit
 
-KernelCost ComputeModel::strided(double numbers, double bytes, double kernels) const {
-  KernelCost cost = memory_bound(bytes, MemoryKernel::elementwise, kernels);
+KernelCost ComputeModel::strided(const StridedResults& results, double bytes, double kernels,
+                                 MemoryKernel kind) const {
+  KernelCost cost = memory_bound(bytes, kind, kernels);
   if (accelerator_.compute_capability == 0 || accelerator_.compute_units == 0) return cost;
   const double one_by_one =
-      numbers / (accelerator_.compute_units * kStridedNumbers) + kernels * seconds(settings_.memory_fixed);
+      (results.of_one / kStridedOne + results.of_two / kStridedTwo) / accelerator_.compute_units +
+      kernels * seconds(settings_.memory_fixed);
   if (one_by_one <= cost.seconds) return cost;
   cost.seconds = one_by_one;
   cost.memory_seconds = 0;

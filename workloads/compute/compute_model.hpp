@@ -76,6 +76,11 @@ enum class GemmOutput : std::uint8_t {
 // `indexed`: numbers picked or put by an index each, in PyTorch before 2.8.
 enum class MemoryKernel : std::uint8_t { norm, elementwise, add, optimizer, indexed };
 
+// Numbers that operators write from one operand (copies, joins, clamps) and from two (products).
+struct StridedResults {
+  double of_one = 0, of_two = 0;
+};
+
 // One attention core: softmax(Q K^T) V for `batch` sequences and `heads` heads on this accelerator.
 struct AttentionShape {
   double batch = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0, head_dim = 0, value_dim = 0;
@@ -106,8 +111,9 @@ class ComputeModel {
   [[nodiscard]] KernelCost gemm(const GemmShape& shape, Precision precision,
                                 GemmOutput output = GemmOutput::fresh, int margin = 0) const;
   [[nodiscard]] KernelCost memory_bound(double bytes, MemoryKernel kind, double kernels = 1) const;
-  // PyTorch's operators whose operands are slices or repeat along a dimension: `numbers` results.
-  [[nodiscard]] KernelCost strided(double numbers, double bytes, double kernels = 1) const;
+  // PyTorch's operators with operands that are slices or repeat along a dimension.
+  [[nodiscard]] KernelCost strided(const StridedResults& results, double bytes, double kernels = 1,
+                                   MemoryKernel kind = MemoryKernel::elementwise) const;
   // Flash: one kernel; the causal half is not computed. Unfused: batched GEMMs on the full matrix and passes
   // over the scores.
   [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,

@@ -25,13 +25,13 @@ KernelCost Attention::rotation(Pass pass) const {
   // product with the cosine 2, half of them negated 1, joined 2, product with the sine 2, sum 3, joined with
   // what is not rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and for the two
   // slices zeros written 2, a copy 2 and a sum 3. Products, negations and the join of halves, 7 of these in
-  // either pass, are of slices or with factors that repeat for every head: 3.5 results per number. Sines and
-  // cosines are per token and negligible.
+  // either pass, are of slices or with factors that repeat for every head. Sines and cosines are per token
+  // and negligible.
   if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels) {
     const bool forward = pass == Pass::forward;
     return kernels_.compute.memory_bound((forward ? 5 : 10) * elements * kernels_.element,
                                          MemoryKernel::elementwise, 2 * (forward ? 2 : 6)) +
-           kernels_.compute.strided(3.5 * elements, 7 * elements * kernels_.element, 2 * 4);
+           kernels_.compute.strided({1.5 * elements, 2 * elements}, 7 * elements * kernels_.element, 2 * 4);
   }
   // Eager: cast to fp32 (6 bytes per element), rotated (8), cast back (6) in torchtitan; in transformers two
   // products (8), a half negated and joined (6), a sum (6). Compiled complex numbers cost the same as eager

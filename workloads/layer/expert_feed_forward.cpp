@@ -302,7 +302,7 @@ class ExpertFeedForward final : public FeedForward {
     const double numbers = rows_ * kernels_.hidden, wide = fused_ ? 4 : 2;
     return kernels_.compute.memory_bound((fused_ ? pass.wide_bytes : pass.bytes) * numbers,
                                          MemoryKernel::elementwise, (pass.kernels - pass.products) * here_) +
-           kernels_.compute.strided(pass.products * numbers, pass.moved * wide * numbers,
+           kernels_.compute.strided({0, pass.products * numbers}, pass.moved * wide * numbers,
                                     pass.products * here_);
   }
 

@@ -343,7 +343,7 @@ KernelCost LayerKernels::activation_forward(double count, double ffn) const {
   const double kernels = squares_apart() || !plan.fused_kernels ? 2 : 1;
   const KernelCost cost = compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
                                                kernels + (clamps ? 1 : 0));
-  return clamps ? cost + compute.strided(2 * count * ffn, 4 * count * ffn * element, 2) : cost;
+  return clamps ? cost + compute.strided({2 * count * ffn, 0}, 4 * count * ffn * element, 2) : cost;
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
   const bool clamps = model.clamped_ffn;
@@ -351,7 +351,7 @@ KernelCost LayerKernels::activation_backward(double count, double ffn) const {
   const double kernels = squares_apart() ? 4 : plan.fused_kernels ? 1 : 3;
   const KernelCost cost = compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
                                                kernels + (clamps ? 1 : 0));
-  return clamps ? cost + compute.strided(2 * count * ffn, 6 * count * ffn * element, 2) : cost;
+  return clamps ? cost + compute.strided({0, 2 * count * ffn}, 6 * count * ffn * element, 2) : cost;
 }
 
 int LayerKernels::gather(PieceList& list, Part part, double whole) const {
