@@ -231,7 +231,8 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
 // numbers in 23.2 us and 16.8 M in 71.3 on an H20's 78 units (FlagGems pull request 5961). Two: a B200
 // rotates 67.1 M 16-bit queries and keys in 867.5 us (pytorch pull request 176223), of which a contiguous sum
 // is 65; per number two products with factors of its position, half a negation and a join of slices. An
-// H100's rotation in fp32 comes within 25 % of that (issue 141265). Other makers' chips were not seen.
+// H100 takes 11 % longer than that for a large rotation in fp32 (issue 141265). Other makers' chips were not
+// seen.
 constexpr double kStridedOne = 3.35e9, kStridedTwo = 1.51e9;  // numbers per second and compute unit
 
 KernelCost ComputeModel::strided(const StridedResults& results, double bytes, double kernels,

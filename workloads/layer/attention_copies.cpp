@@ -58,8 +58,12 @@ KernelCost Attention::copies(Pass pass) const {
   const bool biased =
       plan.bias_kernels && (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
+  double strided = 0, strided_launches = 0;
   const auto move = [&](double moved, double kernels) {
     if (moved > 0) numbers += moved, launches += kernels;
+  };
+  const auto copy = [&](double moved, double kernels) {  // of slices or of permuted numbers
+    if (moved > 0) strided += moved, strided_launches += kernels;
   };
   switch (plan.core_copies) {
     case CoreCopies::packed:
@@ -77,12 +81,12 @@ KernelCost Attention::copies(Pass pass) const {
       if (!forward) move(joined, 1);
       move(repeated, 2);
       if (plan.attention == AttentionKernel::unfused) {
-        if (forward) move(2 * context_width_, 1);
+        if (forward) copy(2 * context_width_, 1);
         if (!forward) move(2 * (q + k), 2);
       } else if (forward) {
         const bool rotated = turned && plan.micro_batch == 1;
-        move(rotated ? (grouped ? 0 : 2 * v) : joined, rotated ? 1 : 3);
-        if (plan.micro_batch > 1) move(2 * context_width_, 1);
+        copy(rotated ? (grouped ? 0 : 2 * v) : joined, rotated ? 1 : 3);
+        if (plan.micro_batch > 1) copy(2 * context_width_, 1);
       }
       break;
     case CoreCopies::engine:
@@ -93,13 +97,15 @@ KernelCost Attention::copies(Pass pass) const {
       // gradient.
       if (!turned && !grouped) break;
       if (!forward) move(joined, 1);
-      if (forward) move(2 * v + (grouped && kv_heads_ > 1 ? 2 * q : 0), grouped && kv_heads_ > 1 ? 2 : 1);
+      if (forward) copy(2 * v + (grouped && kv_heads_ > 1 ? 2 * q : 0), grouped && kv_heads_ > 1 ? 2 : 1);
       break;
     case CoreCopies::pytorch:
       move(repeated, 2);
       break;
   }
-  return kernels_.compute.memory_bound(kernels_.tokens * numbers * kernels_.element, MemoryKernel::add,
-                                       launches);
+  const double tokens = kernels_.tokens;
+  return kernels_.compute.memory_bound(tokens * numbers * kernels_.element, MemoryKernel::add, launches) +
+         kernels_.compute.strided({tokens * strided / 2, 0}, tokens * strided * kernels_.element,
+                                  strided_launches, MemoryKernel::add);
 }
 }  // namespace topsim::workloads
