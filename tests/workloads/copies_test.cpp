@@ -89,6 +89,9 @@ TEST(Copies, PyTorchRepeatsKeysAndValues) {
   const Seconds repeated = copied(model, plan_of(model, "fsdp@2024-compile", 8));
   EXPECT_NEAR(repeated.forward, 2 * 128 + 2 * 1024, 1e-6);
   EXPECT_NEAR(repeated.backward, 2 * 128 + 2 * 1024, 1e-6);
+  // Not compiled, a copy whose operand repeats writes 2 x 1024 numbers one by one.
+  const Plan eager = plan_of(model, "fsdp@2024", 8);
+  EXPECT_NEAR(copied(model, eager).forward, kSliced * 2 * 1024, 1e-6);
 }
 
 // wq, wk and wv are three products, w1 and w3 two. Each has its own gradient of the input, 8192 numbers per
@@ -130,6 +133,20 @@ TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
   const double more = 16 * plan.tokens() * 1152 / kBandwidth;
   EXPECT_NEAR(complex.forward - fused.forward, more, 1e-9);
   EXPECT_NEAR(complex.backward - fused.backward, more, 1e-9);
+}
+
+// Operator by operator, queries and keys (9 heads of 128 at tensor 8) take 10 kernels: a sum that moves 3
+// numbers of 2 B; of one operand half of the numbers negated and the halves joined, of two both products.
+TEST(Copies, EagerRotaryEmbeddingMovesNumbersOneByOne) {
+  const ModelSpec model = complete(llama3_70b());
+  Plan plan = plan_of(model, "fsdp@2024-flat", 8);
+  const Seconds eager = layer(model, plan);
+  plan.complex_rotary = true;
+  const Seconds complex = layer(model, plan);
+  const double numbers = plan.tokens() * 1152;
+  const double more = numbers * (6 / kBandwidth + (1.5 / 3.35e9 + 2 / 1.51e9) / 132 - 20 / kBandwidth);
+  EXPECT_NEAR(eager.forward - complex.forward, more, 1e-9);
+  EXPECT_NEAR(eager.backward - complex.backward, more, 1e-9);
 }
 
 // The bias of the QKV projection, 3 h numbers per token: added in a kernel that reads and writes them; its

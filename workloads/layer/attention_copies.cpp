@@ -33,11 +33,13 @@ KernelCost Attention::rotation(Pass pass) const {
                                          MemoryKernel::elementwise, 2 * (forward ? 2 : 6)) +
            kernels_.compute.strided({1.5 * elements, 2 * elements}, 7 * elements * kernels_.element, 2 * 4);
   }
-  // Eager: cast to fp32 (6 bytes per element), rotated (8), cast back (6) in torchtitan; in transformers two
-  // products (8), a half negated and joined (6), a sum (6). Compiled complex numbers cost the same as eager
-  // ones.
-  if ((kernels_.plan.eager_norms || kernels_.plan.complex_rotary) && kernels_.element == 2)
+  // Eager: cast to fp32 (6 bytes per element), rotated (8), cast back (6) in torchtitan; compiled complex
+  // numbers cost the same. In transformers two products (8), a half negated and joined (6), a sum (6).
+  if (kernels_.plan.complex_rotary && kernels_.element == 2)
     return kernels_.compute.memory_bound(20 * elements, MemoryKernel::add, 8);
+  if (kernels_.plan.eager_norms && kernels_.element == 2)
+    return kernels_.compute.memory_bound(6 * elements, MemoryKernel::add, 2) +
+           kernels_.compute.strided({1.5 * elements, 2 * elements}, 14 * elements, 8, MemoryKernel::add);
   return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
                                        kernels_.plan.fused_kernels ? 2 : 8);
 }
@@ -58,12 +60,16 @@ KernelCost Attention::copies(Pass pass) const {
   const bool biased =
       plan.bias_kernels && (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
-  double strided = 0, strided_launches = 0;
+  double strided = 0, written = 0, strided_launches = 0;
   const auto move = [&](double moved, double kernels) {
     if (moved > 0) numbers += moved, launches += kernels;
   };
   const auto copy = [&](double moved, double kernels) {  // of slices or of permuted numbers
-    if (moved > 0) strided += moved, strided_launches += kernels;
+    if (moved > 0) strided += moved, written += moved / 2, strided_launches += kernels;
+  };
+  const auto repeat = [&](bool compiled) {
+    if (!forward || compiled || repeated == 0) return move(repeated, 2);
+    strided += repeated, written += repeated - (k + v), strided_launches += 2;
   };
   switch (plan.core_copies) {
     case CoreCopies::packed:
@@ -79,7 +85,7 @@ KernelCost Attention::copies(Pass pass) const {
       // ...').contiguous(); with one sequence this copies only slices of the projection, and rotated queries
       // and keys no longer are slices.
       if (!forward) move(joined, 1);
-      move(repeated, 2);
+      repeat(false);
       if (plan.attention == AttentionKernel::unfused) {
         if (forward) copy(2 * context_width_, 1);
         if (!forward) move(2 * (q + k), 2);
@@ -100,12 +106,12 @@ KernelCost Attention::copies(Pass pass) const {
       if (forward) copy(2 * v + (grouped && kv_heads_ > 1 ? 2 * q : 0), grouped && kv_heads_ > 1 ? 2 : 1);
       break;
     case CoreCopies::pytorch:
-      move(repeated, 2);
+      repeat(plan.fused_kernels);
       break;
   }
   const double tokens = kernels_.tokens;
   return kernels_.compute.memory_bound(tokens * numbers * kernels_.element, MemoryKernel::add, launches) +
-         kernels_.compute.strided({tokens * strided / 2, 0}, tokens * strided * kernels_.element,
+         kernels_.compute.strided({tokens * written, 0}, tokens * strided * kernels_.element,
                                   strided_launches, MemoryKernel::add);
 }
 }  // namespace topsim::workloads
