@@ -16,7 +16,8 @@
 // attention of that format, by the ratio of that rate to the model's for the same product. `compute.clock`
 // derates further.
 //
-// Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager.
+// Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager. PyTorch's operators
+// on slices or repeated operands: no faster than a rate of numbers per compute unit (strided).
 #pragma once
 
 #include <cstdint>
