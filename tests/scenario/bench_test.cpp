@@ -52,8 +52,8 @@ TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
   }
 }
 
-// One thread launches eight kernels of 4.2 us each, 33.6 us, in whichever form 1 KiB travels. What takes longer
-// than that hides them.
+// One thread launches eight kernels of 4.2 us each, 33.6 us, in whichever form 1 KiB travels. What takes
+// longer than that hides them.
 TEST(Bench, OneThreadForAllGpusLimitsSmallMessages) {
   for (const CollectiveForm form : {CollectiveForm::pipelined, CollectiveForm::steps}) {
     Scenario scenario;
