@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workloads/model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
