@@ -84,6 +84,7 @@ struct ModelFacts {
   std::string cpu_family;    // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
   double peer_overhead = 1;  // CPUs: Catalogue::peer_overhead()
   Bytes buffer{};            // switches: packets that its ports share; 0 not known
+  Bytes memory{};            // host memory: of one socket; 0 not known
 };
 
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };

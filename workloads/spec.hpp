@@ -210,6 +210,7 @@ struct TraceSpec {
 struct HostFacts {
   int accelerators = 8;
   BytesPerSecond memory_bandwidth{614.4e9};  // two sockets of eight DDR5-4800 channels
+  Bytes memory{};                            // 0: not known
 };
 
 struct WorkloadSpec {

@@ -50,7 +50,9 @@ HostFacts host_facts(const topology::Topology& topology) {
     for (const LinkId id : topology.links_from(device)) {
       const topology::Link& link = topology.link(id);
       const topology::Device& to = topology.device(link.to);
-      if (to.kind == topology::DeviceKind::host_memory && to.node == node) bandwidth += link.capacity.value();
+      if (to.kind != topology::DeviceKind::host_memory || to.node != node) continue;
+      bandwidth += link.capacity.value();
+      facts.memory = Bytes(facts.memory.value() + topology.facts_of(link.to).memory.value());
     }
   }
   if (bandwidth > 0) facts.memory_bandwidth = BytesPerSecond(bandwidth);

@@ -41,8 +41,9 @@ std::string remedy_of(const Memory& memory, const std::string& library) {
   return "more tp or pp, or a higher zero stage leaves room for " + rest;
 }
 
+constexpr double kNearlyFull = 0.92;  // the rest is commonly taken by what is not counted
+
 void find_memory(const FindingContext& context, Findings& out) {
-  constexpr double kNearlyFull = 0.92;  // the rest is commonly taken by what is not counted
   const Memory& memory = context.result.memory;
   if (memory.capacity <= Bytes{}) return;
   const double used = memory.per_accelerator / memory.capacity;
@@ -55,6 +56,23 @@ void find_memory(const FindingContext& context, Findings& out) {
   } else if (used >= kNearlyFull) {
     out.push_back({Severity::warning, "memory is nearly full: " + figures, "workload.plan",
                    remedy_of(memory, context.facts.library)});
+  }
+}
+
+// What offload keeps on the host.
+void find_host_memory(const FindingContext& context, Findings& out) {
+  const Memory& memory = context.result.memory;
+  if (memory.host <= Bytes{}) return;
+  const std::string need =
+      fmt::format("what is offloaded needs {} of host memory per node", memory_text(memory.host));
+  const char* path = "workload.plan.offload";
+  if (memory.host_capacity <= Bytes{}) {
+    out.push_back({Severity::note, need + "; the hardware does not say how much a node has", path,
+                   "check it, or offload to nvme"});
+  } else if (memory.host / memory.host_capacity >= kNearlyFull) {
+    out.push_back({Severity::warning,
+                   fmt::format("{}, which has {}", need, memory_text(memory.host_capacity)), path,
+                   "offload to nvme, a higher zero stage, or more nodes"});
   }
 }
 
@@ -234,7 +252,8 @@ void find_assumed(const FindingContext& context, Findings& out) {
 }
 
 using Finder = void (*)(const FindingContext&, Findings&);
-constexpr Finder kOnTheWhole[] = {find_partial, find_memory, find_unused_fabric, find_narrow_pcie};
+constexpr Finder kOnTheWhole[] = {find_partial, find_memory, find_host_memory, find_unused_fabric,
+                                  find_narrow_pcie};
 constexpr Finder kOnAShareOfTheStep[] = {find_oversubscription, find_launch_bound, find_bubble,
                                          find_limiting_link,    find_slowed,       find_straggler};
 constexpr Finder kOnTheModel[] = {find_peak, find_stand_ins, find_assumed, find_unshared};

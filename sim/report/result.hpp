@@ -29,6 +29,7 @@ struct Memory {
   bool fits = true;
   Bytes per_accelerator{}, capacity{};
   std::vector<MemoryPart> parts;
+  Bytes host{}, host_capacity{};  // offloaded, per node, and what a node has (0: not known); for findings
 };
 
 // Ranks that behave alike; the figures are those of each member.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -18,12 +19,11 @@ std::string gibibytes_of(double bytes) {
   return fmt::format("{:.1f} GiB", bytes / (1 << 30));
 }
 
-// The bytes that the fullest accelerator needs; none if the plan is invalid.
-std::optional<double> bytes_needed(const PlanJob& job, const PlanChoice& choice, std::uint32_t accelerators) {
+// None if the plan is invalid.
+std::optional<workloads::MemoryUse> use_of(const PlanJob& job, const PlanChoice& choice,
+                                           std::uint32_t accelerators) {
   try {
-    return workloads::memory_use(with_plan(job.workload, choice), job.accelerator, accelerators)
-        .peak()
-        .total();
+    return workloads::memory_use(with_plan(job.workload, choice), job.accelerator, accelerators);
   } catch (const ConfigError&) {
     return std::nullopt;
   }
@@ -53,8 +53,8 @@ std::string more_accelerators(const PlanJob& job, const PlanChoice& choice) {
     choices[2].cp *= static_cast<int>(times);
     choices[3].ep *= static_cast<int>(times);
     for (const PlanChoice& larger : choices) {
-      const auto bytes = bytes_needed(job, larger, accelerators);
-      if (bytes && *bytes <= static_cast<double>(job.accelerator.memory.value()))
+      const auto use = use_of(job, larger, accelerators);
+      if (use && use->fits())
         return fmt::format("{} would do ({})", counted(job, accelerators), words_of(larger, accelerators));
     }
   }
@@ -62,23 +62,25 @@ std::string more_accelerators(const PlanJob& job, const PlanChoice& choice) {
 }
 
 bool any_holds_together(const PlanJob& job, std::span<const PlanChoice> choices, std::uint32_t accelerators) {
-  return std::any_of(choices.begin(), choices.end(), [&](const PlanChoice& choice) {
-    return bytes_needed(job, choice, accelerators).has_value();
-  });
+  return std::any_of(choices.begin(), choices.end(),
+                     [&](const PlanChoice& choice) { return use_of(job, choice, accelerators).has_value(); });
 }
 }  // namespace
 
 Misfit nearest_misfit(const PlanJob& job, std::span<const PlanChoice> too_large) {
   const PlanChoice* nearest = &too_large.front();
-  double least = *bytes_needed(job, *nearest, job.accelerators);
+  workloads::MemoryUse least = *use_of(job, *nearest, job.accelerators);
   for (const PlanChoice& each : too_large) {
-    const double bytes = *bytes_needed(job, each, job.accelerators);
-    if (bytes < least) least = bytes, nearest = &each;
+    workloads::MemoryUse use = *use_of(job, each, job.accelerators);
+    if (use.peak().total() < least.peak().total()) least = std::move(use), nearest = &each;
   }
-  const auto capacity = static_cast<double>(job.accelerator.memory.value());
+  const bool host = least.fits_accelerator();  // what is offloaded is too large instead
+  const double bytes = host ? least.host : least.peak().total();
   Misfit misfit;
-  misfit.what = fmt::format("needs {}, {} too much ({})", gibibytes_of(least), gibibytes_of(least - capacity),
-                            words_of(*nearest, job.accelerators));
+  misfit.what =
+      fmt::format("needs {}{}, {} too much ({})", gibibytes_of(bytes), host ? " of host memory per node" : "",
+                  gibibytes_of(bytes - (host ? least.host_capacity : least.capacity)),
+                  words_of(*nearest, job.accelerators));
   const std::string change =
       workloads::fitting_change(with_plan(job.workload, *nearest), job.accelerator, job.accelerators);
   const std::string more = more_accelerators(job, *nearest);

@@ -303,10 +303,12 @@ class Search {
       choices.push_back(each.choice);
       if (each.fate == Fate::too_large) too_large.push_back(each.choice);
     }
-    const std::string counts = "none of " + std::to_string(report.choices) +
-                               " plans fits: " + std::to_string(report.too_large) +
-                               " need more memory than " + accelerator_.id + " has, " +
-                               std::to_string(report.impossible) + " do not divide";
+    const workloads::PlanSpec& plan = scenario_.workload.plan;
+    const bool offloads = plan.offload != workloads::Offload::none || plan.offload_activations;
+    const std::string counts =
+        "none of " + std::to_string(report.choices) + " plans fits: " + std::to_string(report.too_large) +
+        " need more memory than " + accelerator_.id + (offloads ? " or its host has, " : " has, ") +
+        std::to_string(report.impossible) + " do not divide";
     const PlanJob job{scenario_.workload, accelerator_, ranks_, !scenario_.topology.node.use.empty()};
     if (too_large.empty()) throw ConfigError(counts, what_would_divide(job, choices));
     const Misfit nearest = nearest_misfit(job, too_large);

@@ -289,6 +289,15 @@ TEST(Findings, NearlyFullMemoryNamesTheShare) {
   EXPECT_TRUE(says(with(two_steps(topology), topology, over), "does not fit"));
 }
 
+TEST(Findings, OffloadSaysWhatHostMemoryItNeeds) {
+  const topology::Topology topology = two_nodes();
+  Memory used = memory();
+  used.host = 120_GiB;
+  EXPECT_TRUE(says(with(two_steps(topology), topology, used), "does not say how much"));
+  used.host_capacity = 128_GiB;
+  EXPECT_TRUE(says(with(two_steps(topology), topology, used), "120 GiB of host memory per node, which has"));
+}
+
 TEST(Findings, LaunchBoundAndStragglerComeFromTheIdleAccount) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);

@@ -195,4 +195,68 @@ TEST(UserBuffers, NeedSequenceParallelism) {
   workload.plan.sequence_parallel = false;
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);
 }
+
+double on_host(const WorkloadSpec& workload, std::uint32_t accelerators) {
+  return memory_use(workload, a100(), accelerators).host;
+}
+
+// Master copy 4, both moments 8, gradient 4: 16 bytes of every parameter, once in a node of eight ranks that
+// share them all, half of them in each of two nodes. Ranks that share nothing keep all of it each. With NVMe
+// the states are on the drives.
+TEST(HostMemory, SixteenBytesOfEachParameterThatANodesRanksUpdate) {
+  for (const char* framework : {"deepspeed", "fsdp"}) {
+    EXPECT_NEAR(on_host(small(framework, 3), 8), 16 * kAll, 64) << framework;
+    EXPECT_NEAR(on_host(small(framework, 3), 16), 8 * kAll, 64) << framework;
+  }
+  EXPECT_NEAR(on_host(small("deepspeed", 1), 8), 16 * kAll, 64);
+  EXPECT_NEAR(on_host(small("deepspeed", 0), 8), 8 * 16 * kAll, 64);
+  EXPECT_EQ(on_host(small("deepspeed", 3, Offload::nvme), 8), 0);
+  EXPECT_EQ(on_host(small("deepspeed", 3, Offload::none), 8), 0);
+}
+
+// Two stages on two nodes: the first has the table of 51,200 tokens and 2,048 positions, the second a copy of
+// the tokens' and the final norm. A node with both stages holds the sum.
+TEST(HostMemory, IsOfTheNodeWhoseStageNeedsMost) {
+  WorkloadSpec workload = small("megatron", 1);
+  workload.plan.pp = 2;
+  const double layers = 2 * 12'596'224.0, first = layers + 53248.0 * 1024,
+               second = layers + 51200.0 * 1024 + 2 * 1024;
+  EXPECT_NEAR(on_host(workload, 16), 16 * first, 64);
+  workload.host.accelerators = 16;
+  EXPECT_NEAR(on_host(workload, 16), 16 * (first + second), 64);
+}
+
+// What four layers keep leaves each of eight accelerators for their host.
+TEST(HostMemory, HoldsOffloadedActivations) {
+  WorkloadSpec workload = small("megatron", 0, Offload::none);
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 8);
+  const double layer = layer_activation_bytes(workload.model, plan, plan.recompute_of(false));
+  workload.plan.offload_activations = true;
+  EXPECT_NEAR(on_host(workload, 8), 8 * 4 * layer, 1e-6 * layer);
+}
+
+// 15 bytes a parameter are too few; two nodes would do.
+TEST(HostMemory, IsRefusedWhereItDoesNotFit) {
+  WorkloadSpec workload = small("deepspeed", 3);
+  workload.host.memory = Bytes(static_cast<std::int64_t>(16 * kAll));
+  EXPECT_TRUE(memory_use(workload, a100(), 8).fits());
+  workload.host.memory = Bytes(static_cast<std::int64_t>(15 * kAll));
+  EXPECT_FALSE(memory_use(workload, a100(), 8).fits());
+  EXPECT_TRUE(memory_use(workload, a100(), 8).fits_accelerator());
+  EXPECT_TRUE(memory_use(workload, a100(), 16).fits());
+  try {
+    require_fit(workload, a100(), 8);
+    FAIL();
+  } catch (const ConfigError& error) {
+    const Problem& problem = error.problems().front();
+    EXPECT_EQ(problem.path, "workload.plan.offload");
+    // 16 x 104,914,944 = 1.56 GiB, of 1.47.
+    EXPECT_THAT(problem.message,
+                ::testing::HasSubstr("needs 1.6 GiB of host memory per node, a node has 1.5 GiB"));
+    EXPECT_THAT(problem.help, ::testing::HasSubstr("offload = none would fit, or 2 times as many nodes"));
+  }
+  workload.host.memory = Bytes{};  // not known
+  EXPECT_NO_THROW(require_fit(workload, a100(), 8));
+}
 }  // namespace topsim::workloads::offload_test

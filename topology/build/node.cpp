@@ -176,6 +176,9 @@ class NodeDraft {
     memory.kind = LinkKind::memory;
     memory.type = {"host-memory", "host memory", recipe_.source};
     memory.line_rate = memory.capacity = host.memory_bandwidth;
+    ModelFacts size;
+    size.memory = Bytes(host.memory.value() / std::max(1, host.sockets));
+    builder_.model_facts(builder_.model("host-memory"), size);
     for (const std::uint32_t socket : sockets_)
       join(socket, add(DeviceKind::host_memory, "host-memory"), memory, 1);
   }

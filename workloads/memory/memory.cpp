@@ -7,6 +7,7 @@
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/memory/activations.hpp"
+#include "workloads/memory/host_memory.hpp"
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/message_buffers.hpp"
 #include "workloads/memory/single_process.hpp"
@@ -258,7 +259,8 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
     return std::vector<double>(at(root.first), at(root.last));
   };
   MemoryParts parts;
-  const double weights = plan.offload.parameters ? 0 : resident_weights(plan, held, parameters, trained);
+  const double resident = resident_weights(plan, held, parameters, trained);
+  const double weights = plan.offload.parameters ? 0 : resident;
   parts.weights =
       weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
                     plan.gathered_parameter_bytes;
@@ -270,10 +272,9 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
                        whole_share(plan, stage, held, joined));
   const double reduced_gradients = kept_gradients(plan, trained);
   parts.gradients = reduced_gradients + buffers.lasting;
-  const double updated =
-      plan.offload.to != Offload::none
-          ? 0
-          : trained.dense / plan.shards.optimizer + trained.routed / plan.experts.optimizer_shards;
+  const double updates =
+      trained.dense / plan.shards.optimizer + trained.routed / plan.experts.optimizer_shards;
+  const double updated = plan.offload.to != Offload::none ? 0 : updates;
   parts.optimizer = optimizer_state(plan) * updated;
   parts.activations = peak_activations(model, plan, stage) +
                       layers_in_flight(model, plan, stage_layers(plan, stage)) +
@@ -286,6 +287,7 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
     parts = {weights, reduced_gradients, parts.optimizer};
     parts.update = step - parts.total();
   }
+  parts.host = bytes_on_host(model, plan, stage, updates, resident);
   return parts;
 }
 }  // namespace
@@ -306,6 +308,10 @@ MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& 
                      std::uint32_t accelerators) {
   WorkloadSpec completed = workload;
   completed.model = complete_model(workload);
-  return memory_use(completed.model, resolve_on(accelerator, completed, accelerators), accelerator.memory);
+  const Plan plan = resolve_on(accelerator, completed, accelerators);
+  MemoryUse use = memory_use(completed.model, plan, accelerator.memory);
+  use.host = most_on_a_host(plan, use.stages, workload.host.accelerators);
+  use.host_capacity = static_cast<double>(workload.host.memory.value());
+  return use;
 }
 }  // namespace topsim::workloads

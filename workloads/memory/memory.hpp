@@ -51,6 +51,7 @@ struct MemoryParts {
   double working = 0;   // in the layer whose backward pass is running (working_set.hpp)
   double kv_cache = 0;  // inference: keys and values of all requests
   double update = 0;    // in addition to the states, where the optimiser's step is the peak
+  double host = 0;      // offloaded to host memory, by one rank; not in the total
   [[nodiscard]] double total() const {
     return weights + gradients + optimizer + activations + recompute + working + kv_cache + update;
   }
@@ -61,8 +62,12 @@ struct MemoryUse {
   std::size_t fullest = 0;       // index of the stage that needs most
   const char* holder = "stage";  // what `stages` are, for messages
   double capacity = 0;           // of one accelerator
+  double host = 0;               // offloaded to the memory of the node whose ranks offload most
+  double host_capacity = 0;      // of a node; 0: not known
   [[nodiscard]] const MemoryParts& peak() const { return stages[fullest]; }
-  [[nodiscard]] bool fits() const { return peak().total() <= capacity; }
+  [[nodiscard]] bool fits_accelerator() const { return peak().total() <= capacity; }
+  [[nodiscard]] bool fits_host() const { return host_capacity <= 0 || host <= host_capacity; }
+  [[nodiscard]] bool fits() const { return fits_accelerator() && fits_host(); }
 };
 
 // REQUIRES: model complete(), plan resolved for it.
@@ -91,8 +96,8 @@ struct StageActivations {
 [[nodiscard]] std::string fitting_change(const WorkloadSpec& workload,
                                          const topology::Accelerator& accelerator,
                                          std::uint32_t accelerators);
-// Throws ConfigError when a stage does not fit: by how much, which part is largest, and a change with which
-// it fits.
+// Throws ConfigError when a stage does not fit, or what a node's ranks offload does not fit its host: by how
+// much, which part is largest, and a change with which it fits.
 void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                  std::uint32_t accelerators);
 }  // namespace topsim::workloads

@@ -192,10 +192,56 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
   return text;
 }
 
+namespace {
+// The faster of two comes first.
+std::string fitting_host(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                         std::uint32_t accelerators) {
+  std::vector<Change> changes;
+  for (const int stage : {1, 2, 3}) changes.push_back(zero(stage));
+  const auto to = [](Offload where, const char* name) {
+    return [=](WorkloadSpec& w) { return w.plan.offload = where, fmt::format("offload = {}", name); };
+  };
+  if (workload.plan.offload_activations)
+    changes.emplace_back([](WorkloadSpec& w) {
+      return w.plan.offload_activations = false, std::string("offload_activations = false");
+    });
+  changes.emplace_back(to(Offload::none, "none"));
+  changes.emplace_back(to(Offload::nvme, "nvme"));
+  std::string text;
+  if (const auto fit = first_fit(workload, accelerator, accelerators, changes))
+    text = fmt::format("{} would fit", fit->change);
+  constexpr std::uint32_t kMostTimes = 64;
+  WorkloadSpec wider = workload;  // more replicas, which shard further
+  wider.plan.dp.reset();
+  for (std::uint32_t times = 2; times <= kMostTimes; times *= 2) {
+    const auto use = try_plan(wider, accelerator, accelerators * times);
+    if (!use || !use->fits()) continue;
+    return text + (text.empty() ? "" : ", or ") + fmt::format("{} times as many nodes", times) +
+           (text.empty() ? " would fit" : "");
+  }
+  return text;
+}
+
+void require_host_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                      std::uint32_t accelerators, const MemoryUse& use) {
+  if (use.fits_host()) return;
+  Problem problem;
+  problem.path =
+      workload.plan.offload == Offload::cpu ? "workload.plan.offload" : "workload.plan.offload_activations";
+  problem.message =
+      fmt::format("does not fit: what is offloaded needs {} of host memory per node, a node has {}",
+                  gibibytes(use.host), gibibytes(use.host_capacity));
+  problem.label = fmt::format("{} too much", gibibytes(use.host - use.host_capacity));
+  const std::string change = fitting_host(workload, accelerator, accelerators);
+  problem.help = (change.empty() ? "use nodes with more memory" : change) + "; --allow-oom simulates anyway";
+  throw ConfigError({problem});
+}
+}  // namespace
+
 void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                  std::uint32_t accelerators) {
   const MemoryUse use = memory_use(workload, accelerator, accelerators);
-  if (use.fits()) return;
+  if (use.fits_accelerator()) return require_host_fit(workload, accelerator, accelerators, use);
   const double total = use.peak().total();
   Problem problem;
   problem.path = "workload.plan";

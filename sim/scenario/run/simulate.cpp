@@ -81,8 +81,9 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   const auto bytes = [](double value) { return Bytes(std::llround(value)); };
   const workloads::MemoryParts& peak = use.peak();
   report::Memory memory;
-  memory.fits = use.fits();
+  memory.fits = use.fits_accelerator();
   memory.capacity = bytes(use.capacity);
+  memory.host = bytes(use.host), memory.host_capacity = bytes(use.host_capacity);
   memory.parts = {{"weights", bytes(peak.weights)},
                   {"gradients", bytes(peak.gradients)},
                   {"optimizer", bytes(peak.optimizer)},
