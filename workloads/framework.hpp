@@ -64,13 +64,14 @@ struct KernelFacts {
   // 8-bit matmuls keep input and weights uncast for the backward pass, and cast them there again.
   bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
-  bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
+  bool dynamic_scales = false;        // of narrow formats: the tensor's own maximum is read before it is cast
   // 8-bit formats under sequence parallelism: a rank casts its rows before they are gathered.
   bool gathers_narrow = false;
   bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
   bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
-  bool scatters_narrow = false;      // user buffers on a Hopper scatter fp8 results
-  bool ring_fp32 = false;            // PyTorch's ring attention: fp32, every operator a kernel
+  bool swizzles_scales = false;  // block scales of a product's operands are reordered by kernels of their own
+  bool scatters_narrow = false;  // user buffers on a Hopper scatter fp8 results
+  bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
   bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
   bool early_experts = false;        // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool sends_probabilities = true;   // of tokens to their experts, beside the rows

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
@@ -113,6 +114,52 @@ TEST(NarrowGathers, CurrentScalingSharesItsMaximum) {
   EXPECT_DOUBLE_EQ(bytes(layer(current, resolve(current, 8)).forward, CollectiveKind::all_reduce), 2 * 4);
   EXPECT_DOUBLE_EQ(bytes(layer(current, resolve(current, 8)).backward, CollectiveKind::all_reduce), 2 * 4);
   EXPECT_DOUBLE_EQ(bytes(layer(delayed, resolve(delayed, 8)).forward, CollectiveKind::all_reduce), 0);
+}
+
+// What a framework of Transformer Engine takes longer for one matrix product's linear layer than one that has
+// neither swizzles nor maxima: seconds forward and backward.
+double longer(Precision gemm, void (*without)(Plan&), bool backward) {
+  WorkloadSpec spec = workload("megatron", gemm);
+  spec.plan.tp = 1, spec.plan.global_batch = 8;
+  const Plan with = resolve(spec, 8);
+  Plan none = with;
+  without(none);
+  static const topology::Accelerator blackwell = [] {
+    topology::Accelerator chip = h100();
+    chip.compute_capability = 100;
+    return chip;
+  }();
+  ComputeSettings settings;
+  settings.memory_fixed = from_microseconds(2);
+  const ComputeModel compute(blackwell, settings);
+  const auto seconds_of = [&](const Plan& plan) {
+    const Linear linear = LayerKernels(spec.model, plan, compute).linear(8192, 4096, 2048);
+    return backward ? linear.input_gradient.seconds + linear.weight_gradient.seconds : linear.forward.seconds;
+  };
+  return seconds_of(with) - seconds_of(none);
+}
+
+// Two kernels of 2 us for each product, which read and write a byte of scale for 32 numbers (16 in four
+// bits). Operands of 8192 x 4096 x 2048: X 16 Mi numbers, W 8 Mi, dY 32 Mi. Forward X and W; backward dY and
+// W, dY and X.
+TEST(NarrowGathers, BlockScalesAreReorderedBeforeEveryProduct) {
+  const auto without = [](Plan& plan) { plan.swizzles_scales = false; };
+  const double mi = 1024 * 1024;
+  EXPECT_NEAR(longer(Precision::mxfp8, without, false), 2 * 24 * mi / 32 / kBandwidth + 4e-6, 1e-9);
+  EXPECT_NEAR(longer(Precision::mxfp8, without, true), 2 * 88 * mi / 32 / kBandwidth + 8e-6, 1e-9);
+  EXPECT_NEAR(longer(Precision::nvfp4, without, false), 2 * 24 * mi / 16 / kBandwidth + 4e-6, 1e-9);
+  EXPECT_DOUBLE_EQ(longer(Precision::fp8, without, false), 0);
+  EXPECT_FALSE(resolve(workload("fsdp", Precision::mxfp8), 8).swizzles_scales);
+}
+
+// Four bits: the tensor's maximum takes one more read of 2 bytes, and two more kernels of 2 us. Forward of X
+// and, once for 1 micro-batch, of W; backward of dY.
+TEST(NarrowGathers, FourBitsNeedTheTensorsMaximum) {
+  const auto without = [](Plan& plan) { plan.dynamic_scales = false; };
+  const double mi = 1024 * 1024;
+  EXPECT_NEAR(longer(Precision::nvfp4, without, false), 2 * 24 * mi / kBandwidth + 8e-6, 1e-9);
+  EXPECT_NEAR(longer(Precision::nvfp4, without, true), 2 * 32 * mi / kBandwidth + 4e-6, 1e-9);
+  EXPECT_DOUBLE_EQ(longer(Precision::mxfp8, without, true), 0);
 }
 
 // User buffers: 7 of 8 parts of each of two gathers come from neighbours, 1 byte per number. NeMo scatters

@@ -107,7 +107,7 @@ constexpr ExpertCalls kMegatronExperts{
 void without_transformer_engine(Framework& row) {
   row.gathers_narrow = row.gathers_narrow_blocks = row.casts_in_norms = false;
   row.amax_reduction = AmaxReduction::none;
-  row.reads_either_layout = row.scatters_narrow = false;
+  row.reads_either_layout = row.scatters_narrow = row.swizzles_scales = false;
 }
 }  // namespace
 
@@ -140,6 +140,7 @@ Framework megatron_2024() {
   // are no transposes (utils.py, is_non_tn_fp8_gemm_supported: data centre Blackwell).
   row.gathers_narrow = row.gathers_narrow_blocks = true;
   row.casts_in_norms = row.reads_either_layout = true;
+  row.swizzles_scales = true;  // layer/narrow_casts.cpp
   // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; those for B200 have
   // none.
   row.scatters_narrow = true;

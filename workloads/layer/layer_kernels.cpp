@@ -16,10 +16,6 @@ constexpr int kQuarters = 4;  // num_splits of Transformer Engine's pipelined re
 // in NeMo's recipes (tp_overlap_configs/userbuffers.py, h8192 and h16384 on H100: qkv_dgrad 2 or 4, fc1_dgrad
 // 2, qkv_wgrad 24, fc1_wgrad 2 or 4; proj_fprop 24, fc2_fprop 8 or 16).
 constexpr std::int16_t kRingUnits = 0, kPipelinedUnits = 16, kBulkUnits = 4, kBulkAttentionScatterUnits = 24;
-// Transformer Engine's cast to MXFP8 in both layouts, in bytes per number: 8192 x 8192 numbers in 52.34 us on
-// a B200 (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), the time that other fused kernels,
-// at 0.8 of 8 TB/s, need for 5 bytes. It reads 2 and writes 2 and two scales for 32.
-constexpr double kMxCast = 5;
 }  // namespace
 
 LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)
@@ -44,22 +40,9 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
       frozen_narrow && kept < read
           ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
           : KernelCost{};
-  // Low-precision formats: each operand is read in 16 bits and written in every layout that is needed; a
-  // scale from the current maximum needs one more read before. Matrices are cast one by one, except with
-  // scales known beforehand (Transformer Engine, csrc/extensions/cast.cpp, multi_tensor_quantize_impl:
-  // "currently only have fused kernel for FP8 delayed scaling"); a current maximum is first zeroed, computed
-  // and made a scale (common/recipe/current_scaling.cu).
   const bool again = narrow && plan.wide_inputs && plan.gemm == Precision::fp8;
   const auto cast = [&](double elements, double layouts) {
-    if (!narrow) return KernelCost{};
-    const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of the tensor, not of blocks
-    const bool both_blocks = plan.gemm == Precision::mxfp8 && layouts > 1;
-    const double reads = (plan.reads_again ? layouts : 1) + (maximum ? 1 : 0);
-    const double passed = both_blocks ? kMxCast : 2 * reads + layouts;
-    const bool known = plan.gemm == Precision::fp8 && !plan.dynamic_scales;
-    const double kernels = known || plan.one_expert_kernel() ? 1 : count;
-    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
-                                (maximum ? kOwnScaleKernels : 1) * kernels);
+    return narrow ? casts_of(count, elements, layouts) : KernelCost{};
   };
   // In the backward pass, into the missing layout, with the scale of the forward pass
   // (torchao/float8/float8_linear.py, whose Function casts what it saved; compiled, both casts share the
@@ -87,13 +70,16 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     return operand == Operand::one_layout ? transposed(count * elements) : KernelCost{};
   };
   result.forward_cast = cast_of(casts.input, m * k, forward_layouts) +
-                        cast(weights, forward_layouts) * casts_of_weights + expanded;
-  result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded;
+                        cast(weights, forward_layouts) * casts_of_weights + expanded +
+                        swizzled(count, m * k + n * k);
+  result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded +
+                      swizzled(count, m * n + n * k);
   result.forward = result.forward_cast + gemm({m, n, k, count, expands ? plan.parameter_bytes : 0});
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
                            (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
-                           gemm({n, k, m, count}, gradient) + accumulated(plan, compute, count * n * k);
+                           swizzled(count, m * n + m * k) + gemm({n, k, m, count}, gradient) +
+                           accumulated(plan, compute, count * n * k);
   if (in_tiles() || micro_pipelined()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.input_tile = gemm({m / plan.tp, k, n, count});
@@ -116,46 +102,6 @@ Linear LayerKernels::columns(double m, std::initializer_list<double> widths, dou
   all.input_gradient += compute.memory_bound(others * (plan.fused_kernels ? 1 : 3) * m * k * element,
                                              MemoryKernel::add, plan.fused_kernels ? 0 : others);
   return all;
-}
-
-namespace {
-// Bytes per number with block scales: 1 per 32 numbers (MXFP8), 4 per 128, 1 per 16 of four bits.
-double bytes_sent(Precision precision) {
-  if (precision == Precision::fp8) return 1;
-  return precision == Precision::nvfp4 ? 0.5 + 1.0 / 16 : 1 + 1.0 / 32;
-}
-}  // namespace
-
-double LayerKernels::layouts_cast() const {
-  const int capability = compute.accelerator().compute_capability;
-  return plan.reads_either_layout && capability >= 100 && capability < 120 ? 1 : 2;
-}
-// Formats with block scales were cast in both layouts already.
-KernelCost LayerKernels::transposed(double elements) const {
-  if (plan.gemm != Precision::fp8 || layouts_cast() < 2) return {};
-  return compute.memory_bound(2 * elements, MemoryKernel::elementwise);
-}
-
-LayerKernels::Gathered LayerKernels::cast_rows(double wide, double sent) const {
-  const double numbers = wide / element / plan.tp;
-  const bool blocks = plan.gemm != Precision::fp8;
-  const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2.0 + (blocks ? 2 : 1);
-  Gathered result{wide / element * sent};
-  if (plan.dynamic_scales && !blocks)
-    result.maximum = compute.memory_bound(2 * numbers, MemoryKernel::elementwise);
-  result.cast = compute.memory_bound(passed * numbers, MemoryKernel::elementwise);
-  return result;
-}
-LayerKernels::Gathered LayerKernels::gathered_input(double wide, bool normed) const {
-  if (!plan.gathers_narrow) return {wide};
-  const double sent = bytes_sent(plan.gemm);
-  if (normed && plan.casts_in_norms) return {wide / element * sent};
-  return cast_rows(wide, sent);
-}
-// With block scales both layouts of a gradient are gathered, because neither follows from the other.
-LayerKernels::Gathered LayerKernels::gathered_gradient(double wide) const {
-  if (!plan.gathers_narrow) return {wide};
-  return cast_rows(wide, (plan.gemm == Precision::fp8 ? 1 : 2) * bytes_sent(plan.gemm));
 }
 
 GemmOutput gradient_output(const Plan& plan) {

@@ -166,6 +166,10 @@ class LayerKernels {
     return model.activation == Activation::squared_relu && !plan.inference() &&
            (plan.eager_squared_relu || !plan.fused_kernels);
   }
+  // `count` tensors cast into so many layouts; the block scales of a product's operands put in its order.
+  [[nodiscard]] KernelCost casts_of(double count, double elements, double layouts) const;
+  [[nodiscard]] KernelCost swizzled(double count, double numbers) const;
+  [[nodiscard]] bool finds_maximum() const;   // before a cast, by a pass of its own
   [[nodiscard]] double layouts_cast() const;  // bytes that a cast of one number writes
   [[nodiscard]] KernelCost transposed(double elements) const;
   [[nodiscard]] Gathered cast_rows(double wide, double bytes_sent) const;

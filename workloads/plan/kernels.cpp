@@ -42,6 +42,8 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                  "only delayed scaling keeps maxima: training in fp8 whose scales are known beforehand",
                  "leave it out, or gemm fp8 in framework megatron@2024");
   plan.reads_either_layout = plan.reads_either_layout && one_scale;
+  plan.swizzles_scales = plan.swizzles_scales && !plan.inference() &&
+                         (plan.gemm == Precision::mxfp8 || plan.gemm == Precision::nvfp4);
   plan.scatters_narrow = plan.scatters_narrow && trains && one_scale;
   plan.gate_apart = plan.gate_apart && workload.model.gated_ffn && !plan.inference();
   plan.qkv_apart =
