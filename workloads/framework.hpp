@@ -69,6 +69,7 @@ struct KernelFacts {
   bool gathers_narrow = false;
   bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
   bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
+  bool copies_to_buffers = false;    // user buffers: a rank's rows, and MXFP8's scales gathered before them
   bool swizzles_scales = false;  // block scales of a product's operands are reordered by kernels of their own
   bool scatters_narrow = false;  // user buffers on a Hopper scatter fp8 results
   bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel

@@ -172,6 +172,32 @@ TEST(NarrowGathers, UserBuffersSendBytes) {
   EXPECT_DOUBLE_EQ(bytes(blackwell.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
 }
 
+// Transformer Engine's buffers carry numbers; MXFP8's scales, a byte for 32 numbers, are gathered by NCCL
+// before: forward for two inputs, backward for two inputs, which are gathered in bulk, and the rows of two
+// gradients. The columns of the gradients bring their scales along.
+TEST(NarrowGathers, ScalesGoBeforeUserBuffers) {
+  const WorkloadSpec spec = workload("megatron", Precision::mxfp8, TensorOverlap::userbuffers);
+  const PiecePair pair = layer(spec, resolve(spec, 8), 100);
+  EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::all_gather), 2 * kNumbers / 32);
+  EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::send_recv), 2 * kNumbers * 7 / 8);
+  EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::all_gather), 2 * kNumbers + 4 * kNumbers / 32);
+  EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::send_recv), 2 * (2 + 1.0 / 32) * kNumbers * 7 / 8);
+}
+
+// An eighth of the rows is read and written, 2 bytes a number: forward two inputs, backward these and two
+// gradients.
+TEST(NarrowGathers, RowsAreCopiedIntoUserBuffers) {
+  const WorkloadSpec spec = workload("megatron", Precision::bf16, TensorOverlap::userbuffers);
+  const Plan copied = resolve(spec, 8);
+  Plan written = copied;
+  written.copies_to_buffers = false;
+  const PiecePair with = layer(spec, copied), without = layer(spec, written);
+  EXPECT_NEAR((passed(with.forward) - passed(without.forward)) / kNumbers, 2 * 4.0 / 8, 1e-6);
+  EXPECT_NEAR((passed(with.backward) - passed(without.backward)) / kNumbers, 4 * 4.0 / 8, 1e-6);
+  const WorkloadSpec before = workload("megatron@2024", Precision::bf16, TensorOverlap::userbuffers);
+  EXPECT_FALSE(resolve(before, 8).copies_to_buffers);
+}
+
 // Adapters read the norm's output in 16 bits: with them, and in inference, gathers stay in 16 bits.
 TEST(NarrowGathers, WhatNeedsSixteenBitsGathersThem) {
   WorkloadSpec spec = workload("megatron", Precision::fp8);

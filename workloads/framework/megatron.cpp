@@ -169,6 +169,10 @@ Framework megatron_2025() {
   row.dynamic_scales = true;
   row.eager_squared_relu = false;  // megatron/core/activations.py: @jit_fuser
   row.casts_in_norms = false;
+  // Transformer Engine, pytorch/module/base.py: fill_userbuffers_buffer_for_all_gather copies a rank's rows
+  // into the buffer; "MXFP8 scaling factors are communicated with blocking NCCL collectives" (pull request
+  // 1711, April 2025). Before, norms wrote into it (layernorm_linear.py: ln_out of get_ubuf_output).
+  row.copies_to_buffers = true;
   return row;
 }
 

@@ -138,7 +138,7 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   }
   const int answered = core_backward(list);
   list.compute(Part::attention, before_core(Pass::backward), answered);
-  const double gathered = shares_norm(kernels_.model) ? 0 : input().bytes;
+  const auto gathered = shares_norm(kernels_.model) ? kernels_.as_it_is(0) : input();
   const int projected = kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered,
                                                  gathered_bytes_, recompute);
   if (!latent_) return projected;

@@ -41,7 +41,7 @@ class DenseFeedForward final : public FeedForward {
                          parameters_.fc2 / kernels_.plan.tp + parameters_.fc2_bias);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
-    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_.bytes,
+    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_,
                                     gathers_ ? kernels_.bytes : 0, recompute);
   }
 

@@ -144,7 +144,7 @@ void LayerKernels::gathered_product(PieceList& list, Part part, const Product& w
     shared.kernels += 2;
     list.compute(part, shared);
   }
-  int arrived = Piece::kNone;
+  int arrived = in_tiles() ? filled_buffer(list, part, gathered) : Piece::kNone;
   for (int i = 0; i < plan.tp; ++i) {
     const int next = i + 1 < plan.tp
                          ? list.collective(part, CollectiveKind::send_recv, gathered.bytes / plan.tp, plan.tp)
@@ -315,12 +315,20 @@ int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
                          whole, plan.tp);
 }
 
+int LayerKernels::filled_buffer(PieceList& list, Part part, const Gathered& gathered) const {
+  if (!plan.copies_to_buffers || gathered.bytes <= 0) return Piece::kNone;
+  list.compute(part, compute.memory_bound(2 * gathered.bytes / plan.tp, MemoryKernel::add));
+  if (gathered.scales <= 0) return Piece::kNone;
+  return list.collective(part, CollectiveKind::all_gather, gathered.scales, plan.tp);
+}
+
 int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
-                                  double gathered, double reduced, RecomputeKind recompute) const {
-  const bool exposed = waits_at_once();
-  const int input = gathers_again(recompute) ? gather(list, part, gathered) : Piece::kNone;
+                                  const Gathered& gathered, double reduced, RecomputeKind recompute) const {
+  const bool exposed = waits_at_once(), again = gathers_again(recompute);
+  const int scales = again && in_tiles() ? filled_buffer(list, part, gathered) : Piece::kNone;
+  const int input = again ? gather(list, part, gathered.bytes) : Piece::kNone;
   if (in_tiles()) list.hold_units(input, kBulkUnits);
-  list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
+  list.compute(part, work.input_gradient, exposed ? input : scales);
   const int gradient = reduce(list, part, reduced);
   if (in_tiles())
     list.hold_units(gradient, part == Part::attention ? kBulkAttentionScatterUnits : kBulkUnits);

@@ -118,9 +118,11 @@ class LayerKernels {
   int reduce(PieceList& list, Part part, double whole) const;
   // What is gathered before a product: bytes of all ranks, and the cast of this rank's part before. Scales
   // from a tensor's own maximum are those of all ranks.
+  // User buffers send numbers; block scales go before them (Plan::copies_to_buffers).
   struct Gathered {
     double bytes;
     KernelCost maximum{}, cast{};
+    double scales = 0;
   };
   [[nodiscard]] Gathered as_it_is(double wide) const { return {wide}; }
   [[nodiscard]] Gathered gathered_input(double wide, bool normed) const;
@@ -156,10 +158,14 @@ class LayerKernels {
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
   // transfer is waited for at once. Returns what the next piece must wait for.
-  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double gathered,
-                      double reduced, RecomputeKind recompute = RecomputeKind::none) const;
+  int column_backward(PieceList& list, Part part, const Linear& work, double parameters,
+                      const Gathered& gathered, double reduced,
+                      RecomputeKind recompute = RecomputeKind::none) const;
 
  private:
+  // What user buffers need before they gather: this rank's rows copied into them, the scales of all rows.
+  // Returns what the product must wait for.
+  int filled_buffer(PieceList& list, Part part, const Gathered& gathered) const;
   int pipelined_reduction(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
   [[nodiscard]] bool adds_all_at_once() const { return plan.tp == 1 && plan.fused_kernels; }
   [[nodiscard]] bool squares_apart() const {

@@ -44,6 +44,7 @@ KernelCost LayerKernels::casts_of(double count, double elements, double layouts)
 // extensions/gemm.cpp: swizzle_scaling_factors, for a list of matrices multi_tensor_swizzle_scaling_factors;
 // issue 2446), until casts write them in that order: pull requests 3011 (NVFP4, May 2026) and 3338 (MXFP8,
 // August 2026). The former measured 25 us for two kernels on shapes of Llama, more than is counted here.
+// Fused experts are taken to write it.
 KernelCost LayerKernels::swizzled(double count, double numbers) const {
   if (!plan.swizzles_scales || (plan.experts.fused && count > 1)) return {};
   const double block = plan.gemm == Precision::nvfp4 ? 16 : 32;
@@ -72,6 +73,10 @@ LayerKernels::Gathered LayerKernels::cast_rows(double wide, double sent) const {
                         : plan.gemm == Precision::fp8 ? 3
                                                       : 2 + blocks;
   Gathered result{wide / element * sent};
+  if (plan.copies_to_buffers && in_tiles() && plan.gemm == Precision::mxfp8) {
+    result.scales = numbers * plan.tp / 32;
+    result.bytes -= result.scales;
+  }
   if (finds_maximum()) result.maximum = compute.memory_bound(2 * numbers, MemoryKernel::elementwise);
   result.cast = compute.memory_bound(passed * numbers, MemoryKernel::elementwise);
   return result;

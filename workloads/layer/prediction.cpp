@@ -35,7 +35,7 @@ PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeMode
   const int rows = plan.sequence_parallel ? all_columns(backward) : Piece::kNone;
   backward.compute(Part::layers, KernelCost{}, rows);
   const int projected = kernels.column_backward(backward, Part::layers, projection, parameters,
-                                                2 * kernels.bytes, 2 * kernels.bytes);
+                                                kernels.as_it_is(2 * kernels.bytes), 2 * kernels.bytes);
   backward.compute(Part::norm, kernels.norm_backward() + kernels.norm_backward(), projected, norms);
   backward.append(embedding.backward);
   return result;
