@@ -40,7 +40,8 @@ class Interruption(unittest.TestCase):
 
     def test_a_comparison_leaves_out_what_has_no_step_yet(self):
         code, out, err = self.interrupted("compare", "configs/1xH100.json", "configs/32xH100-ib.json", IB, "--network",
-                                          "packet", "--seeds", "1", "--jobs", "1", "--format", "json", after=4)
+                                          "packet", "--seeds", "1", "--jobs", "1", "--set", "run.steps=40", "--format",
+                                          "json", after=4)
         self.assertEqual(code, 130, err)
         self.assertRegex(err, "[012] of 3 candidates")
         if out:  # the quick ones may have been done

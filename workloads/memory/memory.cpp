@@ -310,7 +310,7 @@ MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& 
   completed.model = complete_model(workload);
   const Plan plan = resolve_on(accelerator, completed, accelerators);
   MemoryUse use = memory_use(completed.model, plan, accelerator.memory);
-  use.host = most_on_a_host(plan, use.stages, workload.host.accelerators);
+  use.host = most_on_a_host(plan, use.stages, std::max(1, workload.host.accelerators));
   use.host_capacity = static_cast<double>(workload.host.memory.value());
   return use;
 }
