@@ -122,6 +122,12 @@ TEST(Copies, ProductsApartHaveGradientsOfTheirInputToAdd) {
   EXPECT_FALSE(plan_of(model, "internevo", 1).qkv_apart);
 }
 
+// In both passes.
+void expect_longer(const Seconds& longer, const Seconds& shorter, double seconds) {
+  EXPECT_NEAR(longer.forward - shorter.forward, seconds, 1e-9);
+  EXPECT_NEAR(longer.backward - shorter.backward, seconds, 1e-9);
+}
+
 // Rotation by complex numbers runs in fp32 and in separate kernels: 20 bytes per number of queries and keys
 // (1024 + 128) where the fused kernel moves 4, in both passes.
 TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
@@ -130,9 +136,7 @@ TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
   const Seconds complex = layer(model, plan);
   plan.complex_rotary = false;
   const Seconds fused = layer(model, plan);
-  const double more = 16 * plan.tokens() * 1152 / kBandwidth;
-  EXPECT_NEAR(complex.forward - fused.forward, more, 1e-9);
-  EXPECT_NEAR(complex.backward - fused.backward, more, 1e-9);
+  expect_longer(complex, fused, 16 * plan.tokens() * 1152 / kBandwidth);
 }
 
 // Operator by operator, queries and keys (9 heads of 128 at tensor 8) take 10 kernels: a sum that moves 3
@@ -144,9 +148,8 @@ TEST(Copies, EagerRotaryEmbeddingMovesNumbersOneByOne) {
   plan.complex_rotary = true;
   const Seconds complex = layer(model, plan);
   const double numbers = plan.tokens() * 1152;
-  const double more = numbers * (6 / kBandwidth + (1.5 / 3.35e9 + 2 / 1.51e9) / 132 - 20 / kBandwidth);
-  EXPECT_NEAR(eager.forward - complex.forward, more, 1e-9);
-  EXPECT_NEAR(eager.backward - complex.backward, more, 1e-9);
+  expect_longer(eager, complex,
+                numbers * (6 / kBandwidth + (1.5 / 3.35e9 + 2 / 1.51e9) / 132 - 20 / kBandwidth));
 }
 
 // The bias of the QKV projection, 3 h numbers per token: added in a kernel that reads and writes them; its
