@@ -233,6 +233,10 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                       {"hybridep", TokenDispatcher::hybridep,
                        "the same; rows are padded for 8-bit products as they are sorted"}}),
                  default_text("alltoall"))
+          .field("dispatcher_sms", &PlanSpec::dispatcher_sms,
+                 "SMs that DeepEP's and HybridEP's kernels hold (Megatron's moe_deepep_num_sms and "
+                 "moe_hybridep_num_sms)",
+                 between(1, 1024), default_text("Megatron's: deepep 20, hybridep 16"))
           .field("overlap_expert_exchange", &PlanSpec::overlap_expert_exchange,
                  "a forward and a backward take turns, so that all-to-alls "
                  "hide behind kernels; DualPipe does; inference: two micro-batches (two-batch overlap)")

@@ -56,6 +56,7 @@ struct PlanExperts {
   bool overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
   TokenDispatcher dispatcher = TokenDispatcher::alltoall;
   double dispatch_bytes = 2;  // of one element on its way to an expert
+  int dispatcher_units = 0;   // that DeepEP's and HybridEP's kernels hold
   [[nodiscard]] bool fused_dispatch() const { return sends_one_copy(dispatcher); }
 };
 

@@ -147,6 +147,7 @@ struct PlanSpec {
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
   std::optional<TokenDispatcher> token_dispatcher;  // alltoall
+  std::optional<int> dispatcher_sms;                // of DeepEP's and HybridEP's kernels
   bool overlap_expert_exchange = false;             // of two passes behind each other's kernels
   int redundant_experts = 0;            // inference: copies of experts on other ranks, all layers alike
   std::vector<std::string> rank_order;  // fastest first; empty: tp, cp, ep, dp, pp

@@ -102,6 +102,9 @@ struct Activity {
 struct CollectiveCall {
   CollectiveKind kind;
   Bytes bytes;
+  // Kernels of its own move it (DeepEP, HybridEP) and take this long where no link holds them up; zero:
+  // NCCL's. All-to-all only.
+  Duration own_kernels{};
 };
 
 // Calls on one communicator; calls with equal paths share one way.

@@ -175,6 +175,8 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
     Timing timing = block    ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
                     : served ? time_serving(choice, *placement.tuner)
+                    : call.own_kernels > Duration{}
+                        ? time_own_kernels(bytes, call.own_kernels, *placement.tuner, network, time)
                     : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                     *placement.tuner, network, time)
                                   : time_direct(wire, bytes, *placement.tuner, network, time);

@@ -44,6 +44,18 @@ unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::Communica
   while (bytes > kMostPart * channels && channels <= all / 2) channels *= 2;
   return channels;
 }
+
+// Data that leaves a box is limited by its NICs, which reach kNicShare of their cables. 0: none leaves.
+double nic_cap(const nccl::CommunicatorFacts& facts) {
+  const double n = facts.ranks, least = facts.min_local_ranks, most = facts.max_local_ranks;
+  const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
+  return leaving > 0 ? kNicShare * facts.nic_wire * 1e9 / leaving : 0;
+}
+
+Microseconds network_hop(const nccl::CommunicatorFacts& facts, Microseconds network) {
+  return Microseconds(nccl::of(nccl::kNetLatency, Algorithm::ring, Protocol::simple)) +
+         extra_hop(facts, network);
+}
 }  // namespace
 
 bool direct_in_ll(CollectiveKind kind, std::int64_t bytes, const nccl::CommunicatorFacts& facts) {
@@ -66,9 +78,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   t.start = Microseconds(!nvidia ? (ll ? nccl::kRcclBase : nccl::kRcclBaseSimple)
                          : ll    ? kDirectStart[gpu]
                                  : kDirectStartSimple[gpu]);
-  if (options.network && facts.nodes > 1)
-    t.network = Microseconds(nccl::of(nccl::kNetLatency, Algorithm::ring, Protocol::simple)) +
-                extra_hop(facts, network);
+  if (options.network && facts.nodes > 1) t.network = network_hop(facts, network);
   t.latency = t.start + t.network;
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) {
@@ -86,10 +96,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
     t.latency += std::max(0.0, others - 1) * t.post;
-    // Data that leaves a box is limited by its NICs, which reach kNicShare of their cables.
-    const double least = facts.min_local_ranks, most = facts.max_local_ranks;
-    const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
-    if (options.protocol_shares && leaving > 0) t.cap = kNicShare * facts.nic_wire * 1e9 / leaving;
+    if (options.protocol_shares) t.cap = nic_cap(facts);
     return t;
   }
   // Data that stays in the box, and the rank's own part, pass through the channels. Up to eight peers, the
@@ -111,6 +118,19 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     whole = std::max(own, others / wire);
   }
   t.cap = whole > 0 ? 1e9 / whole : 0;
+  return t;
+}
+
+Timing time_own_kernels(std::int64_t bytes, Duration kernels, const nccl::Tuner& tuner, Microseconds network,
+                        const TimeOptions& options) {
+  const nccl::CommunicatorFacts& facts = tuner.facts();
+  Timing t;
+  t.start = Microseconds(kDirectStartSimple[nccl::generation_of(facts.min_capability)]);
+  if (options.network && facts.nodes > 1) t.network = network_hop(facts, network);
+  t.latency = t.start + t.network;
+  t.cap = static_cast<double>(bytes) / seconds(kernels);
+  if (const double nics = nic_cap(facts); options.protocol_shares && facts.nodes > 1 && nics > 0)
+    t.cap = std::min(t.cap, nics);
   return t;
 }
 }  // namespace topsim::collective

@@ -64,4 +64,8 @@ struct TreePipeline {
                                 const nccl::CommunicatorFacts& facts);
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
                                  Microseconds network, const TimeOptions& options);
+// All-to-all by kernels of its own, which take `kernels` where no link holds them up: NCCL's start, no
+// channels, and no proxy that posts messages.
+[[nodiscard]] Timing time_own_kernels(std::int64_t bytes, Duration kernels, const nccl::Tuner& tuner,
+                                      Microseconds network, const TimeOptions& options);
 }  // namespace topsim::collective

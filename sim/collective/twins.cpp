@@ -15,6 +15,7 @@ std::optional<Twins::Key> Twins::key_of(std::span<const CollectiveCall> calls,
   for (const CollectiveCall& call : calls) {
     key.push_back(static_cast<std::uint64_t>(call.kind));
     key.push_back(static_cast<std::uint64_t>(call.bytes.value()));
+    key.push_back(static_cast<std::uint64_t>(call.own_kernels.count()));
   }
   return key;
 }

@@ -113,11 +113,22 @@ class Steps final : public Carrier {
   }
 
   [[nodiscard]] std::vector<std::string> remarks() const override {
-    if (unweighted_ == 0) return {};
-    return {
-        fmt::format("{} of {} messages share links as one connection each, where libraries open several; "
-                    "--network flow with pipelined collectives weighs them",
-                    unweighted_, transfers_)};
+    std::vector<std::string> result;
+    if (unweighted_ > 0)
+      result.push_back(
+          fmt::format("{} of {} messages share links as one connection each, where libraries open several; "
+                      "--network flow with pipelined collectives weighs them",
+                      unweighted_, transfers_));
+    const auto has_own_kernels = [](const program::RankProgram& ranks) {
+      return std::any_of(ranks.ops.begin(), ranks.ops.end(), [](const program::Op& op) {
+        return op.kind == program::OpKind::collective && op.duration > Duration{};
+      });
+    };
+    if (std::any_of(program_.classes.begin(), program_.classes.end(), has_own_kernels))
+      result.emplace_back(
+          "exchanges of DeepEP and HybridEP go as NCCL's messages; --network flow with pipelined "
+          "collectives knows their kernels' times");
+    return result;
   }
 
   // A call whose messages all stay on NVLink is simulated once, on a fluid network of its own.

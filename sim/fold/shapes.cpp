@@ -31,8 +31,8 @@ Shapes collect_shapes(const program::Program& program) {
   shapes.host.assign(classes, std::vector<std::vector<CallShape>>(program::Op::kHostSlots));
   shapes.op_shape.resize(classes);
   const auto shape = [](const program::Op& op) {
-    const CollectiveKind kind = op.kind == OpKind::collective ? op.collective : CollectiveKind::send_recv;
-    return CallShape{kind, op.bytes.value()};
+    if (op.kind != OpKind::collective) return CallShape{CollectiveKind::send_recv, op.bytes.value()};
+    return CallShape{op.collective, op.bytes.value(), op.duration};
   };
   for (std::size_t c = 0; c < classes; ++c) {
     const auto& ops = program.classes[c].ops;

@@ -12,6 +12,7 @@ namespace topsim::fold {
 struct CallShape {
   program::CollectiveKind kind;
   std::int64_t bytes;
+  Duration own_kernels{};  // of a collective (program::Op::duration)
   auto operator<=>(const CallShape&) const = default;
 };
 

@@ -101,7 +101,9 @@ struct Op {
   std::uint16_t label = 0;       // index into Program::labels
   std::int16_t units = kByChannels;  // communication: units of the accelerator that it holds
   std::uint32_t layer = 0;
-  Duration duration{};      // compute, host_work: time alone, nothing else running
+  // compute, host_work: time alone, nothing else running; collective: what kernels of its own (DeepEP,
+  // HybridEP) take where no link holds them up, zero if it is NCCL's
+  Duration duration{};
   Duration launch{};        // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
   float memory_bound = 0;   // compute: share of `duration` limited by memory bandwidth, 0..1
   std::uint32_t grids = 0;  // compute: 1 + index into RankProgram::grids; 0: nothing is known of them

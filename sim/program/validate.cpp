@@ -16,7 +16,8 @@ namespace {
   throw InternalError("program: " + std::move(message));
 }
 
-using Call = std::tuple<CollectiveKind, std::int64_t>;  // kind and bytes; messages use only the bytes
+// Kind, bytes, time of own kernels; messages use only the bytes.
+using Call = std::tuple<CollectiveKind, std::int64_t, Duration>;
 using Calls = std::vector<Call>;
 
 // Equal call sequences share a number; 0 is the empty sequence.
@@ -40,7 +41,8 @@ Table tabulate(const Program& program, OpKind kind, std::size_t slots, Sequences
       if (op.kind != kind) continue;
       if (op.slot >= slots) fail(fmt::format("{}: slot {} of {}", rank_program.name, op.slot, slots));
       const auto what = kind == OpKind::collective ? op.collective : CollectiveKind::send_recv;
-      calls[op.slot].emplace_back(what, op.bytes.value());
+      const Duration kernels = kind == OpKind::collective ? op.duration : Duration{};
+      calls[op.slot].emplace_back(what, op.bytes.value(), kernels);
     }
     auto& row = table.emplace_back();
     for (const Calls& sequence : calls) row.push_back(sequences.number_of(sequence));

@@ -234,6 +234,26 @@ TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
   }
 }
 
+// An exchange by kernels of its own takes their time, whatever NCCL's channels would do, after NCCL's start.
+// Over boxes the NICs remain a limit, 8/16 of the bytes at 50 GB/s, but no proxy posts messages.
+TEST(Messages, KernelsOfItsOwnReplaceNcclsChannelsAndPosts) {
+  const auto lowered_with = [](const Cluster& cluster, std::size_t gpus, Duration kernels) {
+    const CollectiveCall call{CollectiveKind::all_to_all, Bytes(1 << 26), kernels};
+    return cluster.nccl.lower(std::span(&call, 1), cluster.topology.accelerators().subspan(0, gpus))
+        .calls[0]
+        .activity;
+  };
+  using namespace topsim::literals;
+  const Cluster box(boxes("hgx-h100", 1)), two(boxes("hgx-h100", 2));
+  for (const Duration kernels : {100_us, 1_ms})
+    EXPECT_DOUBLE_EQ(lowered_with(box, 8, kernels).cap.value(), (1 << 26) / seconds(kernels));
+  const Activity by_nccl = lowered_with(two, 16, {}), fast = lowered_with(two, 16, 1_us);
+  EXPECT_NEAR(fast.cap.value(), 0.985 * 100e9, 1e9);
+  EXPECT_DOUBLE_EQ(fast.cap.value(), by_nccl.cap.value());
+  EXPECT_LE(fast.latency, by_nccl.latency);
+  EXPECT_DOUBLE_EQ(lowered_with(two, 16, 10_ms).cap.value(), (1 << 26) / 10e-3);
+}
+
 // NCCL 2.30 counts one channel for each 64 KiB of a message over NVLink and uses LL up to 16 KiB per channel:
 // 16 KiB per pair, whatever the number of ranks. The figures for A100 are of NCCL 2.27, which counted all
 // channels of a pair: of 24, rounded to 32, two GPUs have 16, so 256 KiB.

@@ -17,13 +17,15 @@
 // NVLink domain to every such rank; they permute on arrival and carry the probabilities along. Copies of a
 // token that visits K of E experts, evenly spread over n places, at most g of which may be used:
 //   g (1 - prod_{i < K} ((g - 1) E/n - i) / (g E/n - i))
-// All bytes are scaled by it, also those within the node: the network sets the time there.
+// All bytes are scaled by it, also those within the node: the network sets the time there. Their kernels take
+// the times of exchange_kernels.hpp.
 //
 // The busiest rank receives `imbalance` times the mean, or at most `capacity_factor` where tokens beyond it
 // are dropped. Every rank is timed as the busiest: all of them wait for it in the next all-to-all.
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
+#include "workloads/layer/exchange_kernels.hpp"
 #include "workloads/layer/row_moves.hpp"
 
 namespace topsim::workloads {
@@ -65,7 +67,8 @@ class ExpertFeedForward final : public FeedForward {
     fused_ = plan.experts.fused_dispatch();
     sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.experts.load;
     rows_ = split_ * routed_;
-    const double arrived = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.experts.load : rows_;
+    arrived_ = entering_ * copies(plan.ep, plan.ep) * plan.experts.load;
+    const double arrived = fused_ ? split_ * arrived_ : rows_;
     ffn_ = experts.ffn / split_;
     moves_ = row_moves(kernels, {entering_, routed_, entering_ * plan.ep * split_, arrived, rows_, here_});
     logits_ = entering_ * experts.count;
@@ -176,7 +179,7 @@ class ExpertFeedForward final : public FeedForward {
       return last_of(near, list.collective(part, CollectiveKind::all_gather, owned() * one, kernels_.plan.ep,
                                            Group::expert, near));
     }
-    const int arrived = exchange(list, part, kernels_.plan.experts.dispatch_bytes, probabilities);
+    const int arrived = exchange(list, part, kernels_.plan.experts.dispatch_bytes, probabilities, false);
     return last_of(arrived, gather(list, part, arrived));
   }
   int back(PieceList& list, Part part, bool probabilities) const {
@@ -188,7 +191,7 @@ class ExpertFeedForward final : public FeedForward {
                                           kernels_.plan.etp, Group::expert_tensor, far));
     }
     const int summed = scatter(list, part);
-    return last_of(summed, exchange(list, part, kernels_.element, probabilities, summed));
+    return last_of(summed, exchange(list, part, kernels_.element, probabilities, true, summed));
   }
   int send_tokens(PieceList& list) const {
     count_tokens(list);
@@ -218,6 +221,9 @@ class ExpertFeedForward final : public FeedForward {
   // with a graph of the whole step they stay on the accelerator, in buffers of the largest size (Megatron:
   // moe_paged_stash).
   void count_tokens(PieceList& list) const {
+    if (maps_tokens())
+      list.collective(Part::dispatch, CollectiveKind::all_gather, token_map(), kernels_.plan.ep,
+                      Group::expert);
     if (!reads_counts()) return;
     if (fused_) return list.host_reads();  // they count in their own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
@@ -225,16 +231,45 @@ class ExpertFeedForward final : public FeedForward {
                     Group::expert);
     list.host_reads();
   }
+  // HybridEP's dispatch begins with a gather by NCCL of which token goes to which expert, a byte each; a
+  // kernel reads all of it (csrc/hybrid_ep/executor: allgather_routing_map, metadata_preprocess).
+  [[nodiscard]] double token_map() const {
+    return kernels_.plan.ep * entering_ * kernels_.plan.experts.slots;
+  }
+  // Only the first exchange of a layer: the others have its handle.
+  [[nodiscard]] bool maps_tokens() const {
+    return kernels_.plan.experts.dispatcher == TokenDispatcher::hybridep;
+  }
+  [[nodiscard]] double own_kernels(double element, bool probabilities, bool combine) const {
+    const PlanExperts& experts = kernels_.plan.experts;
+    const int domains = nodes();
+    const double seconds =
+        exchange_seconds({.dispatcher = experts.dispatcher,
+                          .combine = combine,
+                          .copies = arrived_,
+                          .row = kernels_.hidden * element,
+                          .probabilities = probabilities ? 4.0 * experts.slots / domains : 0,
+                          .ranks = static_cast<double>(kernels_.plan.ep) / domains,
+                          .domains = domains,
+                          .units = experts.dispatcher_units},
+                         kernels_.compute.accelerator());
+    if (seconds == 0 || !probabilities || combine || !maps_tokens()) return seconds;
+    return seconds + kernels_.compute.memory_bound(token_map(), MemoryKernel::elementwise, 1).seconds;
+  }
   // torch.tensor(linear_offset, device=...) in weighted_bias_quick_geglu_impl (fusions/fused_bias_geglu.py),
   // the clamped activation, copies a number from pageable memory, so the host waits for all work before it.
   [[nodiscard]] bool waits_for_offset() const {
     return kernels_.model.clamped_ffn && !kernels_.plan.one_expert_kernel() && !kernels_.plan.host.graph;
   }
-  int exchange(PieceList& list, Part part, double element, bool probabilities,
+  int exchange(PieceList& list, Part part, double element, bool probabilities, bool combine,
                int after = Piece::kNone) const {
     const int ep = kernels_.plan.ep;
     const int tokens = list.collective(part, CollectiveKind::all_to_all, sent_ * kernels_.hidden * element,
                                        ep, Group::expert, after);
+    if (fused_ && kernels_.plan.task != Task::decode) {  // whose low-latency kernels are others
+      list.use_own_kernels(tokens, own_kernels(element, probabilities, combine));
+      list.hold_units(tokens, static_cast<std::int16_t>(kernels_.plan.experts.dispatcher_units));
+    }
     if (!probabilities || fused_ || !kernels_.plan.sends_probabilities) return tokens;
     return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);
   }
@@ -318,6 +353,7 @@ class ExpertFeedForward final : public FeedForward {
   RowMoves moves_;
   bool fused_ = false;                      // DeepEP or HybridEP
   double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
+  double arrived_ = 0;                      // one for each rank that a token visits
   double split_, here_;                     // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part
   double logits_ = 0;

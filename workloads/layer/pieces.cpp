@@ -70,6 +70,10 @@ void PieceList::hold_units(int collective, std::int16_t units) {
   if (collective != Piece::kNone) pieces_[static_cast<std::size_t>(collective)].units = units;
 }
 
+void PieceList::use_own_kernels(int collective, double seconds) {
+  if (collective != Piece::kNone) pieces_[static_cast<std::size_t>(collective)].own_kernels = seconds;
+}
+
 int PieceList::add(const Piece& piece) {
   pieces_.push_back(piece);
   return static_cast<int>(pieces_.size()) - 1;

@@ -51,6 +51,7 @@ struct Piece {
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
   double bytes = 0;
   std::int16_t units = program::Op::kByChannels;  // of the accelerator that it holds
+  double own_kernels = 0;                         // seconds (program::Op::duration)
   bool host_sync = false;                         // the host waits for this piece before it launches the next
   // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
   // compute follows compute, collectives follow the compute before them and those before them of their group.
@@ -69,6 +70,8 @@ class PieceList {
                  Group group = Group::tensor, int wait = Piece::kNone);
   // The collective, if there is one, holds that many units, independent of its channels.
   void hold_units(int collective, std::int16_t units);
+  // The collective, if there is one, is moved by kernels of its own, which take so many seconds alone.
+  void use_own_kernels(int collective, double seconds);
   // The host reads the result of the last piece before it continues.
   void host_reads() { pieces_.back().host_sync = true; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }

@@ -12,6 +12,9 @@
 namespace topsim::workloads {
 namespace {
 
+// Megatron's defaults (core/transformer/transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms).
+constexpr int kDeepEpUnits = 20, kHybridEpUnits = 16;
+
 // Whether a stage has equally many consecutive ranks in the dense layout and in the experts' layout.
 bool stages_agree(const Plan& plan) {
   int dense = 1, experts = 1;
@@ -95,6 +98,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                    "leave ep and etp out, or choose a mixture-of-experts model");
     if (workload.plan.overlap_expert_exchange)
       mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");
+    if (workload.plan.dispatcher_sms)
+      mistakes.add("plan.dispatcher_sms", "the model has no experts to send tokens to", "leave it out");
     if (workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall) != TokenDispatcher::alltoall)
       mistakes.add("plan.token_dispatcher", "the model has no experts to send tokens to", "leave it out");
     plan.ep = plan.etp = 1;
@@ -125,6 +130,11 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "put pp last, as in the default [tp, cp, ep, dp, pp]");
   }
   plan.experts.dispatcher = workload.plan.token_dispatcher.value_or(plan.experts.dispatcher);
+  if (workload.plan.dispatcher_sms && !plan.experts.fused_dispatch())
+    mistakes.add("plan.dispatcher_sms", "only the kernels of DeepEP and HybridEP hold a number of SMs",
+                 "leave it out, or set token_dispatcher to deepep or hybridep");
+  plan.experts.dispatcher_units = workload.plan.dispatcher_sms.value_or(
+      plan.experts.dispatcher == TokenDispatcher::hybridep ? kHybridEpUnits : kDeepEpUnits);
   plan.experts.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
   if (workload.plan.overlap_expert_exchange && plan.experts.dispatcher == TokenDispatcher::allgather)
     mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",

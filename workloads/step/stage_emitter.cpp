@@ -241,6 +241,7 @@ std::uint32_t StageEmitter::collective(const Collective& call) {
   op.collective = call.kind;
   op.slot = call.slot;
   op.units = call.units;
+  op.duration = from_seconds(call.own_kernels);
   op.bytes = Bytes(std::llround(call.bytes));
   std::vector<std::uint32_t> dependencies(call.after.begin(), call.after.end());
   if (call.follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);

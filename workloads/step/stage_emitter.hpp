@@ -57,6 +57,7 @@ class StageEmitter {
     bool follows_compute = true;  // waits for the compute before it, too
     bool host_sync = false;
     std::int16_t units = program::Op::kByChannels;
+    double own_kernels = 0;  // seconds
   };
   // Returns the op.
   std::uint32_t collective(const Collective& call);
@@ -131,7 +132,8 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
                                   .bytes = piece.bytes,
                                   .after = std::span(&awaited, awaited == kNoOp ? 0 : 1),
                                   .host_sync = piece.host_sync,
-                                  .units = piece.units});
+                                  .units = piece.units,
+                                  .own_kernels = piece.own_kernels});
     return;
   }
   if (awaited != kNoOp) wait_for(awaited);

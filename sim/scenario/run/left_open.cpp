@@ -49,6 +49,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   if (plan.ep > 1) {
     fill(spec.etp, plan.etp);
     fill(spec.token_dispatcher, plan.experts.dispatcher);
+    if (plan.experts.fused_dispatch()) fill(spec.dispatcher_sms, plan.experts.dispatcher_units);
   }
   if (plan.tp > 1) {
     fill(spec.sequence_parallel, plan.sequence_parallel);
