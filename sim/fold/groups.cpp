@@ -59,7 +59,8 @@ DeviceId GroupLowering::host_memory(DeviceId gpu) const {
 GroupLowering::Communicator GroupLowering::communicator(const Group& group) const {
   Communicator result;
   for (RankId r : program_.members_of(CommunicatorId(group.communicator))) result.gpus.push_back(device(r));
-  for (const CallShape& call : *group.calls) result.calls.push_back({call.kind, Bytes(call.bytes), call.own_kernels});
+  for (const CallShape& call : *group.calls)
+    result.calls.push_back({call.kind, Bytes(call.bytes), call.own_kernels});
   return result;
 }
 
