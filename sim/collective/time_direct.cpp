@@ -45,11 +45,17 @@ unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::Communica
   return channels;
 }
 
-// Data that leaves a box is limited by its NICs, which reach kNicShare of their cables. 0: none leaves.
-double nic_cap(const nccl::CommunicatorFacts& facts) {
+// What kernels that post to the NICs themselves reach of a cable: DeepEP 58 and 57 GB/s of a 50 GB/s NIC on
+// four boxes of eight H800, 51 and 50 on eight, a quarter and an eighth of which stays in the box (its
+// README); HybridEP 58, 57, 50 and 50 on H100 (docs/README_Hybrid-EP.md). All are 0.86 to 0.90 of its
+// payload.
+constexpr double kOwnKernelsNicShare = 0.88;
+
+// Data that leaves a box is limited by its NICs, which reach a share of their cables. 0: none leaves.
+double nic_cap(const nccl::CommunicatorFacts& facts, double share) {
   const double n = facts.ranks, least = facts.min_local_ranks, most = facts.max_local_ranks;
   const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
-  return leaving > 0 ? kNicShare * facts.nic_wire * 1e9 / leaving : 0;
+  return leaving > 0 ? share * facts.nic_wire * 1e9 / leaving : 0;
 }
 
 Microseconds network_hop(const nccl::CommunicatorFacts& facts, Microseconds network) {
@@ -96,7 +102,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
     t.latency += std::max(0.0, others - 1) * t.post;
-    if (options.protocol_shares) t.cap = nic_cap(facts);
+    if (options.protocol_shares) t.cap = nic_cap(facts, kNicShare);
     return t;
   }
   // Data that stays in the box, and the rank's own part, pass through the channels. Up to eight peers, the
@@ -129,7 +135,8 @@ Timing time_own_kernels(std::int64_t bytes, Duration kernels, const nccl::Tuner&
   if (options.network && facts.nodes > 1) t.network = network_hop(facts, network);
   t.latency = t.start + t.network;
   t.cap = static_cast<double>(bytes) / seconds(kernels);
-  if (const double nics = nic_cap(facts); options.protocol_shares && facts.nodes > 1 && nics > 0)
+  if (const double nics = nic_cap(facts, kOwnKernelsNicShare);
+      options.protocol_shares && facts.nodes > 1 && nics > 0)
     t.cap = std::min(t.cap, nics);
   return t;
 }

@@ -235,7 +235,8 @@ TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
 }
 
 // An exchange by kernels of its own takes their time, whatever NCCL's channels would do, after NCCL's start.
-// Over boxes the NICs remain a limit, 8/16 of the bytes at 50 GB/s, but no proxy posts messages.
+// Over boxes the NICs remain a limit, 8/16 of the bytes at 0.88 of what 50 GB/s carry, but no proxy posts
+// messages.
 TEST(Messages, KernelsOfItsOwnReplaceNcclsChannelsAndPosts) {
   const auto lowered_with = [](const Cluster& cluster, std::size_t gpus, Duration kernels) {
     const CollectiveCall call{CollectiveKind::all_to_all, Bytes(1 << 26), kernels};
@@ -248,8 +249,7 @@ TEST(Messages, KernelsOfItsOwnReplaceNcclsChannelsAndPosts) {
   for (const Duration kernels : {100_us, 1_ms})
     EXPECT_DOUBLE_EQ(lowered_with(box, 8, kernels).cap.value(), (1 << 26) / seconds(kernels));
   const Activity by_nccl = lowered_with(two, 16, {}), fast = lowered_with(two, 16, 1_us);
-  EXPECT_NEAR(fast.cap.value(), 0.985 * 100e9, 1e9);
-  EXPECT_DOUBLE_EQ(fast.cap.value(), by_nccl.cap.value());
+  EXPECT_DOUBLE_EQ(fast.cap.value(), 0.88 / 0.985 * by_nccl.cap.value());
   EXPECT_LE(fast.latency, by_nccl.latency);
   EXPECT_DOUBLE_EQ(lowered_with(two, 16, 10_ms).cap.value(), (1 << 26) / 10e-3);
 }
