@@ -19,7 +19,7 @@ namespace topsim::workloads {
 
 enum class AttentionKind : std::uint8_t { mha, gqa, mla };
 // flash: the fastest kernel for the chip (FlashAttention-3 or cuDNN on Hopper).
-enum class AttentionKernel : std::uint8_t { flash, flash2025, flash2, flash1, unfused };
+enum class AttentionKernel : std::uint8_t { flash, flash2025, sdpa, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
 // The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).

@@ -96,6 +96,31 @@ TEST(Attention, TheLibraryOf2025IsSlower) {
   }
 }
 
+// FlashAttention-2 on a B200: 315, 352, 354 and 362 TFLOP/s forward, 8 x 16 heads of 128
+// (meta-pytorch/tritonbench pull request 171); backward 281, 302, 315 and 329, 32 heads of 64
+// (Dao-AILab/flash-attention issue 1589). PyTorch left alone takes cuDNN there.
+TEST(Attention, FlashAttention2IsNoFasterOnABlackwellThanOnAHopper) {
+  const topology::Catalogue catalogue = scenario::shipped_catalogue();
+  const topology::Accelerator accelerator = cool(catalogue, "b200");
+  const ComputeModel model(accelerator, {});
+  for (const auto& [tokens, forward, backward] : {std::tuple(1024.0, 315.1, 280.6),
+                                                  {2048.0, 352.1, 301.6},
+                                                  {4096.0, 353.9, 314.7},
+                                                  {8192.0, 361.6, 329.1}}) {
+    const AttentionShape wide{8, 16, 16, tokens, tokens, 128, 128, false, false, 0};
+    const AttentionShape narrow{16384 / tokens, 32, 32, tokens, tokens, 64, 64, false, false, 0};
+    const double flops = 4 * tokens * tokens * 8 * 16 * 128;
+    EXPECT_NEAR(
+        flops * 1e-12 / model.attention_forward(wide, AttentionKernel::flash2, Precision::bf16).seconds,
+        forward, 0.12 * forward);
+    EXPECT_NEAR(2.5 * flops / 8 * (16384 / tokens) * 1e-12 /
+                    model.attention_backward(narrow, AttentionKernel::flash2, Precision::bf16).seconds,
+                backward, 0.18 * backward);
+    EXPECT_EQ(model.attention_forward(wide, AttentionKernel::sdpa, Precision::bf16).seconds,
+              model.attention_forward(wide, AttentionKernel::flash2025, Precision::bf16).seconds);
+  }
+}
+
 // FlashAttention-4 on a B200, four sequences of 8 k tokens, 16 heads of 128: 1,450 TFLOP/s at first and 1,237
 // once its clock has fallen (flashinfer pull request 2899), a ratio of 0.853. The catalogue derates attention
 // by the ratio of matrix products in 16 bits: 1,342 / 1,549 = 0.866.

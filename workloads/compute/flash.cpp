@@ -73,6 +73,10 @@ constexpr Row::Pass kFlash2UnmaskedOnHopper{.share = 0.374, .offset = 80};
 // 474 of 561, cuDNN 388 of 539 and 433 of 516: 0.77 and 0.72 forward, 0.845 and 0.84 backward.
 constexpr double kFlash2NarrowForward = 0.89, kFlash2NarrowBackward = 0.90;
 constexpr double kHopperNarrowForward = 0.745, kHopperNarrowBackward = 0.84;
+// A B200 is no faster with it than an H100, 315, 352, 354 and 362 TFLOP/s forward at 1 to 8 k (heads of 128;
+// meta-pytorch/tritonbench pull request 171), 281 to 334 backward at 1 to 16 k (heads of 64, no mask;
+// Dao-AILab/flash-attention issue 1589): these are an H100's data sheet, of which the shares above are.
+constexpr double kFlash2SheetOnBlackwell = 989.4e12;
 // On chips with reduced product rates (H20) the products without wgmma are the limit, for heads of 64
 // too: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9 causal, 81.8 and 71.0 for heads of 64
 // (Dao-AILab/flash-attention issue 1310).
@@ -165,6 +169,14 @@ FlashRates unmasked(FlashRates rates, double offset) {
   return rates;
 }
 
+FlashRates flash2_on_hopper(double whole, double best) {
+  FlashRates rates = rates_of(kFlash2OnHopper, whole, best);
+  rates.forward.unmasked_rate = kFlash2UnmaskedOnHopper.share * whole;
+  rates.forward.unmasked_offset = kFlash2UnmaskedOnHopper.offset;
+  rates.forward_at_64 = kFlash2NarrowForward, rates.backward_at_64 = kFlash2NarrowBackward;
+  return rates;
+}
+
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
                      const ProductRates& of) {
   const auto [cut, per_unit] = relative_to_reference(accelerator, of.peak);
@@ -173,11 +185,7 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
   if (kernel == AttentionKernel::flash2) {
     if (kFlash2OnHopper.forward.share * of.peak * cut > own_products)
       return rates_of(kFlash2OnCutHopper, of.peak, own_products);
-    FlashRates rates = rates_of(kFlash2OnHopper, of.peak * cut, own_products);
-    rates.forward.unmasked_rate = kFlash2UnmaskedOnHopper.share * of.peak * cut;
-    rates.forward.unmasked_offset = kFlash2UnmaskedOnHopper.offset;
-    rates.forward_at_64 = kFlash2NarrowForward, rates.backward_at_64 = kFlash2NarrowBackward;
-    return rates;
+    return flash2_on_hopper(of.peak * cut, own_products);
   }
   Row row = kHopper;
   row.forward.offset *= std::min(1.0, per_unit);
@@ -207,11 +215,16 @@ Precision flash_units(const topology::Accelerator& accelerator, Precision precis
 FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel kernel, Precision units,
                        const ProductRates& of) {
   const int capability = accelerator.compute_capability;
+  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1;
+  if (kernel == AttentionKernel::sdpa)
+    kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
   if (capability == 90) return on_hopper(accelerator, kernel, of);
   if (capability > 0 && capability < 80) return rates_of(kMemoryEfficient, of.peak, of.best);
-  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1;
   if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
-    return rates_of(blackwell ? kFlash1OnHopper : kFlash1, of.peak, of.best);
+    return blackwell ? rates_of(kFlash1OnHopper, kFlash2SheetOnBlackwell, of.best)
+                     : rates_of(kFlash1, of.peak, of.best);
+  if (kernel == AttentionKernel::flash2 && blackwell && !narrow)
+    return flash2_on_hopper(kFlash2SheetOnBlackwell, of.best);
   if (blackwell) {
     // Kernels were measured above the best product of the tile model.
     FlashRates rates = rates_of(blackwell_row(capability >= 103, kernel, narrow), of.peak,

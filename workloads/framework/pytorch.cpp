@@ -51,7 +51,7 @@ Framework ddp() {
   row.tp_overlap = TensorOverlap::none;
   row.fused_kernels = false;
   row.eager_norms = row.eager_final_norm = true;
-  row.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
+  row.attention = AttentionKernel::sdpa;  // aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
   row.ring_fp32 = true;
   row.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
   row.gate_apart = true;                  // w1 and w3, wq, wk and wv there
