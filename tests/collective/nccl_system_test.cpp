@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/stack.hpp"
 #include "sim/collective/nccl/search.hpp"
 #include "sim/collective/nccl/system.hpp"
 #include "tests/topology/fixtures.hpp"
@@ -83,5 +84,19 @@ TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
     EXPECT_EQ(beyond.bandwidth_intra, searched.bandwidth_intra) << node;
     EXPECT_EQ(beyond.type_intra, PathType::nvl) << node;
   }
+}
+
+// The search visits all GPUs of all channels one inside the other: 576 in 26 channels took more than 4 MiB.
+TEST(System, TheRingsOfALargeDomainAreFoundOnASmallStack) {
+  constexpr int kNodes = 72;
+  topology::TopologySpec spec = topology::test::cluster("cloudmatrix-384", kNodes, "none");
+  spec.scale_up_domain = kNodes;
+  const topology::Topology t = topology::build(spec, topology::test::catalogue());
+  std::vector<std::uint32_t> all(kNodes);
+  std::iota(all.begin(), all.end(), 0);
+  const System system(t, all, t.accelerators(), false, {});
+  int channels = 0;
+  on_stack_of(1 << 20, [&] { channels = search(system, {}).count(); });
+  EXPECT_EQ(channels, 26);
 }
 }  // namespace topsim::collective::nccl::system_test

@@ -11,8 +11,6 @@
 namespace topsim::collective::nccl {
 namespace {
 
-constexpr int kOrderAsWiredBudget = 1 << 10;  // visits granted to the attempt in the order of the wiring
-
 // To thousandths of a GB/s, so that taking and giving back cancel exactly.
 float rounded(float x) {
   const float thousandths = x * 1000;

@@ -28,6 +28,7 @@ class ChannelBuilder {
   // Improves `best` in place. Returns what is left of the budget of visits, kPerfect when no better set can
   // exist, 0 when the budget ran out.
   static constexpr int kPerfect = -1;
+  static constexpr int kOrderAsWiredBudget = 1 << 10;  // visits granted to the attempt in the wiring's order
   int improve(const Attempt& attempt, int budget, ChannelGraph& best);
 
  private:

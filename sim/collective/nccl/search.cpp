@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 #include <tuple>
 
+#include "sim/base/stack.hpp"
 #include "sim/collective/nccl/channel_builder.hpp"
 
 namespace topsim::collective::nccl {
@@ -284,6 +286,21 @@ ChannelGraph Search::run() {
     return simple_order(system_, request_.pattern, request_.max_channels);
   return best_;
 }
+
+// Visits of the builder under way at once: every GPU of every channel, and its turns to the NIC and to the
+// first GPU.
+int visits_at_once(const System& system, const SearchRequest& request) {
+  const int channels = std::max(request.max_channels, request.pattern == Pattern::nvls ? 32 : 1);
+  return std::min((system.gpus() + 3) * channels, kBudget + ChannelBuilder::kOrderAsWiredBudget);
+}
+
+// 576 GPUs in 26 channels nest 15,000 visits, for which the stack of a worker thread is too small.
+void with_room_for(int visits, const std::function<void()>& run) {
+  constexpr int kFew = 1 << 10;
+  constexpr std::size_t kVisit = 8 << 10;  // bytes, with room for a sanitizer; 0.5 KiB in a release build
+  if (visits <= kFew) return run();
+  on_stack_of(static_cast<std::size_t>(visits) * kVisit, run);
+}
 }  // namespace
 
 ChannelGraph search(const System& system, const SearchRequest& request) {
@@ -296,6 +313,8 @@ ChannelGraph search(const System& system, const SearchRequest& request) {
     none.pattern = Pattern::nvls;
     return none;
   }
-  return Search(system, request).run();
+  ChannelGraph found;
+  with_room_for(visits_at_once(system, request), [&] { found = Search(system, request).run(); });
+  return found;
 }
 }  // namespace topsim::collective::nccl
