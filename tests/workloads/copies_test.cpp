@@ -239,8 +239,9 @@ TEST(Fsdp, TheFirstDividesGradientsBeforeTheyAreSummed) {
     WorkloadSpec workload;
     workload.model = gpt(8, 1024, 16);
     workload.framework = framework;
+    const program::Program step = training_step(workload, a100(), 8);
     double sum = 0;
-    for (const auto& op : training_step(workload, a100(), 8).classes[0].ops)
+    for (const auto& op : step.classes[0].ops)
       if (op.kind == program::OpKind::compute && op.phase == program::Phase::gradient_sync)
         sum += seconds(op.duration);
     return sum;

@@ -48,8 +48,9 @@ TEST(Host, KernelsOfAGraphFollowEachOtherSooner) {
   WorkloadSpec graph = stream;
   graph.compute.cuda_graph = true;
   const auto busy = [](const WorkloadSpec& workload) {
+    const program::Program step = training_step(workload, a100(), 1);
     Duration sum{};
-    for (const program::Op& op : training_step(workload, a100(), 1).classes.front().ops)
+    for (const program::Op& op : step.classes.front().ops)
       if (op.kind == program::OpKind::compute) sum += op.duration;
     return seconds(sum);
   };
