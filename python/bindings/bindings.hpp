@@ -20,6 +20,7 @@ void bind_compare(py::module_& module);
 void bind_bench(py::module_& module);
 void bind_sweep(py::module_& module);
 void bind_plan(py::module_& module);
+void bind_validate(py::module_& module);
 void bind_topology(py::module_& module);
 
 using scenario::shipped_catalogue;

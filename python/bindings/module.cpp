@@ -12,5 +12,6 @@ PYBIND11_MODULE(_core, module) {
   topsim::python::bind_bench(module);
   topsim::python::bind_sweep(module);
   topsim::python::bind_plan(module);
+  topsim::python::bind_validate(module);
   topsim::python::bind_topology(module);
 }

@@ -13,12 +13,13 @@ namespace {
 std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenario, int gpus, std::size_t top,
                                                        const std::vector<std::string>& keep,
                                                        const std::vector<std::string>& schedules, int jobs,
-                                                       const py::object& on_progress) {
+                                                       bool exhaustive, const py::object& on_progress) {
   const topology::Catalogue catalogue = shipped_catalogue();
   if (gpus > 0) study::use_accelerators(scenario, catalogue, gpus);
   study::PlanOptions options;
   options.top = top;
   options.jobs = jobs;
+  options.exhaustive = exhaustive;
   options.space.keep = keep;
   if (!schedules.empty()) options.space.schedules.clear();
   for (const std::string& name : schedules) options.space.schedules.push_back(study::schedule_named(name));
@@ -37,6 +38,6 @@ void bind_plan(py::module_& module) {
   const auto dimensions = study::plan_dimensions();
   module.attr("plan_dimensions") = std::vector<std::string>(dimensions.begin(), dimensions.end());
   module.def("plan", &plan, py::arg("scenario"), py::arg("gpus"), py::arg("top"), py::arg("keep"),
-             py::arg("schedules"), py::arg("jobs"), py::arg("on_progress"));
+             py::arg("schedules"), py::arg("jobs"), py::arg("exhaustive"), py::arg("on_progress"));
 }
 }  // namespace topsim::python

@@ -22,6 +22,7 @@ from .scenario import Scenario
 from .sweep import Sweep, sweep
 from .table import Table
 from .topology import Topology
+from .validate import Validation, validate
 
 __all__ = ["Bench", "Comparison", "ConfigError", "Explanation", "Plans", "Problem", "Result", "Scenario", "Sweep",
-           "Table", "Topology", "bench", "compare", "explain", "load", "plan", "run", "sweep"]
+           "Table", "Topology", "Validation", "bench", "compare", "explain", "load", "plan", "run", "sweep", "validate"]

@@ -12,7 +12,7 @@ from .table import Table
 
 
 def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] = (), schedules: Sequence[str] = (),
-         jobs: int = 0, set: Changes = None, seed: Optional[int] = None,
+         exhaustive: bool = False, jobs: int = 0, set: Changes = None, seed: Optional[int] = None,
          progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Plans":
     """Searches tp x pp x dp x cp x ep x micro-batch x recompute x schedule x virtual stages for the plans with the shortest
     step that fit the memory, at the scenario's global batch.
@@ -23,6 +23,7 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
                "recompute", "schedule", "zero"
     schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-1p", "zb-2p", "zb-v", "gpipe" (default: all but the
                last and zb-1p)
+    exhaustive True: every plan that fits is simulated, also those that the bound excludes (the same best plans, later)
     jobs       simulations at once; 0: one per core
 
     Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among
@@ -35,7 +36,7 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
         raise ValueError("top must be at least 1, gpus at least 0")
     made = _scenario(scenario, set, changes, seed)
     with Bar(progress, unit="plan", what="searching") as bar:
-        found = _core.plan(made._core, gpus, top, list(keep), list(schedules), jobs, bar.update)
+        found = _core.plan(made._core, gpus, top, list(keep), list(schedules), jobs, exhaustive, bar.update)
     return Plans(*found, made.name)
 
 

@@ -34,6 +34,13 @@ class Plan(unittest.TestCase):
         space = self.plans.space
         self.assertEqual(space["plans"], sum(space[key] for key in ("impossible", "too_large", "cut", "simulated")))
 
+    def test_an_exhaustive_search_cuts_nothing_and_finds_the_same_best(self):
+        every = topsim.plan(SCENARIO, top=1, keep=["recompute"], exhaustive=True)
+        quick = topsim.plan(SCENARIO, top=1, keep=["recompute"])
+        self.assertEqual(every.space["cut"], 0)
+        self.assertGreater(quick.space["cut"], 0)
+        self.assertEqual(every.best, quick.best)
+
     def test_pickles_and_shows_itself(self):
         self.assertEqual(pickle.loads(pickle.dumps(self.plans)), self.plans)
         self.assertIn("plans for 16 accelerators", str(self.plans))
