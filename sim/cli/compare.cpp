@@ -152,12 +152,14 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
   int exit = kOk;
   for (std::size_t c = 1; c < candidates.size(); ++c) {
     Verdict verdict = judged(c);
-    std::string judged_as = fmt::format("{}", verdict.value);
+    std::string judged_as = figures_text(condition, verdict.value);
     if (relative) {
       const double changed = change(base, verdict.value);
       verdict.holds = holds(condition, changed);
-      judged_as = base == 0 ? fmt::format("{} where the baseline has none", verdict.value)
-                            : fmt::format("{:+.3g} % to the baseline", 100 * changed);
+      const std::string value = value_text(condition.key, verdict.value);
+      judged_as = base == 0 ? value + " where the baseline has none"
+                            : fmt::format("{}, {:+.3g} % to the baseline's {}", value, 100 * changed,
+                                          value_text(condition.key, base));
     }
     if (std::isinf(verdict.value)) judged_as = "failures leave it no time to train";
     if (!verdict.holds) continue;

@@ -13,11 +13,13 @@
 #include "sim/base/suggest.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/quantity.hpp"
+#include "sim/report/compare.hpp"
 #include "sim/report/json.hpp"
 
 namespace topsim::cli {
 namespace {
 using config::Dimension;
+using report::Unit;
 
 // Short names for frequent figures; any other key is a path in the result.
 struct Alias {
@@ -47,18 +49,29 @@ ConfigError no_condition(std::string_view text, const std::string& why) {
 struct Kind {
   std::string_view word, name;
   std::optional<Dimension> dimension;
+  report::Unit unit;
 };
-constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension::bandwidth},
-                               Kind{"per_second", "a plain number", {}},
-                               Kind{"seconds", "a time", Dimension::time},
-                               Kind{"bytes", "a size", Dimension::size},
-                               Kind{"usd", "a price", Dimension::money},
-                               Kind{"watts", "a power", Dimension::power},
-                               Kind{"mfu", "a share", {}},
-                               Kind{"fraction", "a share", {}},
-                               Kind{"share", "a share", {}},
-                               Kind{"goodput", "a share", {}},
-                               Kind{"utilization", "a share", {}}};
+constexpr std::array kKinds = {
+    Kind{"bytes_per_second", "a bandwidth", Dimension::bandwidth, Unit::bytes_per_second},
+    Kind{"bandwidth", "a bandwidth", Dimension::bandwidth, Unit::bytes_per_second},
+    Kind{"per_second", "a plain number", {}, Unit::count},
+    Kind{"seconds", "a time", Dimension::time, Unit::seconds},
+    Kind{"bytes", "a size", Dimension::size, Unit::bytes},
+    Kind{"].capacity", "a bandwidth", Dimension::bandwidth, Unit::bytes_per_second},
+    Kind{"usd", "a price", Dimension::money, Unit::dollars},
+    Kind{"watts", "a power", Dimension::power, Unit::watts},
+    Kind{"mfu", "a share", {}, Unit::share},
+    Kind{"fraction", "a share", {}, Unit::share},
+    Kind{"share", "a share", {}, Unit::share},
+    Kind{"goodput", "a share", {}, Unit::share},
+    Kind{"utilization", "a share", {}, Unit::share}};
+
+const Kind* kind_of(std::string_view key) {
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& each) {
+    return key.find(each.word) != std::string_view::npos;
+  });
+  return kind == kKinds.end() ? nullptr : &*kind;
+}
 
 // `short_name`: the key contains no unit, unlike step.seconds.
 double parse_limit(std::string_view whole, const std::string& key, std::string_view text, Percent percent,
@@ -66,14 +79,13 @@ double parse_limit(std::string_view whole, const std::string& key, std::string_v
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = trim(text.substr(static_cast<std::size_t>(result.ptr - text.data())));
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
-                                 [&](const Kind& each) { return key.find(each.word) != std::string::npos; });
+  const Kind* kind = kind_of(key);
   if (result.ec == std::errc{} && std::isfinite(value)) {
-    const bool known_share = kind != kKinds.end() && kind->name == std::string_view("a share");
-    const bool share = kind == kKinds.end() || known_share;
+    const bool known_share = kind != nullptr && kind->name == std::string_view("a share");
+    const bool share = kind == nullptr || known_share;
     if (unit.empty() && known_share && value > 1)
       throw no_condition(whole, fmt::format("{} is a share, at most 1: write {} %", key, text));
-    if (unit.empty() && short_name && kind != kKinds.end() && kind->dimension && value != 0)
+    if (unit.empty() && short_name && kind != nullptr && kind->dimension && value != 0)
       throw no_condition(whole, fmt::format("{} is {}, and \"{}\" has no unit", key, kind->name, text));
     if (unit.empty()) return value;
     if (unit == "%" && (share || percent == Percent::of_baseline)) return value / 100;
@@ -82,7 +94,7 @@ double parse_limit(std::string_view whole, const std::string& key, std::string_v
                                     Dimension::flop_rate, Dimension::money, Dimension::power}) {
     const config::ParsedQuantity parsed = config::parse_quantity(dimension, text);
     if (parsed.error) continue;
-    if (kind != kKinds.end() && kind->dimension != dimension)
+    if (kind != nullptr && kind->dimension != dimension)
       throw no_condition(whole,
                          fmt::format("\"{}\" is no figure for {}, which is {}", text, key, kind->name));
     return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
@@ -137,6 +149,27 @@ bool is_share(std::string_view key) {
   return std::any_of(kKinds.begin(), kKinds.end(), [&](const Kind& each) {
     return each.name == std::string_view("a share") && key.find(each.word) != std::string_view::npos;
   });
+}
+
+std::string value_text(std::string_view key, double value) {
+  const Kind* kind = kind_of(key);
+  if (kind == nullptr) return fmt::format("{}", value);
+  std::string text = report::value_text(value, kind->unit);
+  for (const std::string_view each : {"tokens", "samples"})
+    if (key.find(std::string(each) + "_per_second") != std::string_view::npos)
+      text += ' ' + std::string(each) + "/s";
+  return text;
+}
+
+std::string figures_text(const Condition& condition, double value) {
+  std::string is = value_text(condition.key, value), limit = value_text(condition.key, condition.limit);
+  if (is == limit && value != condition.limit) {  // rounded they look equal, and the condition false
+    const Kind* kind = kind_of(condition.key);
+    const bool has_unit = kind != nullptr && kind->unit != Unit::share && kind->unit != Unit::count;
+    const std::string unit = has_unit ? ' ' + report::unit_name(kind->unit) : "";
+    is = fmt::format("{}{}", value, unit), limit = fmt::format("{}{}", condition.limit, unit);
+  }
+  return fmt::format("{}, the limit {}", is, limit);
 }
 
 bool holds(const Condition& condition, double value) {

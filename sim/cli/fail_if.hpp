@@ -25,6 +25,12 @@ enum class Percent : std::uint8_t { of_one, of_baseline };
 
 [[nodiscard]] bool holds(const Condition& condition, double value);
 
+// A figure of the result with the unit that its key has: "17.7 s", "59 100 tokens/s".
+[[nodiscard]] std::string value_text(std::string_view key, double value);
+
+// "17.7 s, the limit 1.00 ms": both sides of what was judged, with units.
+[[nodiscard]] std::string figures_text(const Condition& condition, double value);
+
 // Whether the key's figures are shares of one, which `run` reads in per cent.
 [[nodiscard]] bool is_share(std::string_view key);
 

@@ -102,7 +102,7 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
   const Verdict verdict = judge(*condition, report::to_json(result));
   if (!verdict.holds) return kOk;
   std::cerr << "failed: " << condition->text << " (" << condition->key << " is "
-            << fmt::format("{}", verdict.value) << ")\n";
+            << figures_text(*condition, verdict.value) << ")\n";
   return kCheckFailed;
 }
 

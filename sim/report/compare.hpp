@@ -67,6 +67,10 @@ struct Comparison {
 // Metrics that a comparison adds to those of a result: cost.usd_per_step, ...
 [[nodiscard]] std::vector<std::string> comparison_keys();
 
+// As tables print it: "17.7 s", "412 GB/s", "41.2 %"; and the unit of plain numbers: "s", "B/s", "1".
+[[nodiscard]] std::string value_text(double value, Unit unit);
+[[nodiscard]] std::string unit_name(Unit unit);
+
 // "step time", "busbw data all_reduce 128 MiB": a metric as people say it.
 [[nodiscard]] std::string metric_label(const std::string& metric);
 [[nodiscard]] std::string compare_table(const Comparison& comparison, bool all_rows, int columns);

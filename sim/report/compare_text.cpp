@@ -11,7 +11,6 @@
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
-namespace {
 std::string value_text(double value, Unit unit) {
   if (std::isinf(value)) return "never";
   switch (unit) {
@@ -53,6 +52,7 @@ std::string unit_name(Unit unit) {
   return "1";
 }
 
+namespace {
 std::string relative_text(const ComparisonRow& row, std::size_t c) {
   if (std::isinf(row.values[c]) != std::isinf(row.values[0])) return "-";
   if (std::isnan(row.relative[c])) return "new";

@@ -19,6 +19,21 @@ TEST(FailIf, ComparesAKeyWithAQuantity) {
   EXPECT_EQ(judge(parse_condition("mfu < 0.1"), kResult).value, 0.4);
 }
 
+TEST(FailIf, PrintsBothSidesWithTheirUnits) {
+  const auto text = [](const char* condition, double value) {
+    return figures_text(parse_condition(condition), value);
+  };
+  EXPECT_EQ(text("step_time > 1 ms", 17.7404), "17.7 s, the limit 1.00 ms");
+  EXPECT_EQ(text("step.seconds > 0.5", 0.75), "750 ms, the limit 500 ms");
+  EXPECT_EQ(text("mfu < 0.45", 0.412), "41.2 %, the limit 45.0 %");
+  EXPECT_EQ(text("memory > 50 GiB", 0x1p30 * 58), "58.0 GiB, the limit 50.0 GiB");
+  EXPECT_EQ(text("tokens_per_second < 70000", 59106), "59 100 tokens/s, the limit 70 000 tokens/s");
+  EXPECT_EQ(text("collectives[0].bus_bandwidth < 3 GB/s", 2.5e9), "2.50 GB/s, the limit 3.00 GB/s");
+  EXPECT_EQ(text("links[0].capacity > 0", 50e9), "50.0 GB/s, the limit 0 B/s");
+  // To three digits both are 17.7 s, and nobody would believe that one is greater.
+  EXPECT_EQ(text("step_time > 17.7 s", 17.7004), "17.7004 s, the limit 17.7 s");
+}
+
 TEST(FailIf, RefusesWhatIsNoCondition) {
   for (const char* text :
        {"", "step_time", "> 3", "step_time > ", "step_time > fast", "step_time > 3 parsecs"}) {
