@@ -1,15 +1,33 @@
 #include "sim/cli/scenario_options.hpp"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
+#include "sim/base/error.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/scenario/read/read.hpp"
 
 namespace topsim::cli {
 namespace fs = std::filesystem;
+
+namespace {
+// Before the scenario reads it, which would call it run.seed.
+std::int64_t seed_of(const std::string& text) {
+  std::int64_t seed = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc{} && end == text.data() + text.size() && seed >= 0) return seed;
+  throw ConfigError(
+      '"' + text + "\" is no seed for --seed",
+      fmt::format("a whole number from 0 to {}, e.g. --seed 2", std::numeric_limits<std::int64_t>::max()));
+}
+}  // namespace
 
 void ScenarioOptions::declare(CLI::App& app) {
   add_option(app, "scenario", path, "Scenario file, or the name of a shipped one")
@@ -33,7 +51,10 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
       });
   add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)")
       .type_name("N")
-      .not_empty();
+      .check([](const std::string& text) {
+        (void)seed_of(text);
+        return std::string();
+      });
 }
 
 namespace {
@@ -62,7 +83,7 @@ std::vector<std::string> ScenarioOptions::all_assignments() const {
   if (!network.empty()) {
     all.push_back("network.model=\"" + std::string(network::find_model(network).name) + '"');
   }
-  if (seed) all.push_back("run.seed=" + *seed);
+  if (seed) all.push_back("run.seed=" + std::to_string(seed_of(*seed)));
   return all;
 }
 

@@ -29,6 +29,9 @@ class Inputs(unittest.TestCase):
 
     def test_mistakes_of_options_are_said_in_words_of_ours(self):
         for words, said in ((("--rank", "abc"), '"abc" is no value for --rank, which takes a number'),
+                            (("--seed", "abc"), '"abc" is no seed for --seed\n   = a whole number from 0 to'),
+                            (("--seed", "-1"), '"-1" is no seed for --seed'),
+                            (("--seed", "1.5"), '"1.5" is no seed for --seed'),
                             (("--fail-if", "mfu < 1 %", "--fail-if", "mfu > 1 %"), "--fail-if can be given once")):
             done = program.topsim("run", IB, *words)
             self.assertEqual(done.returncode, 2)
