@@ -38,7 +38,7 @@ struct Options {
 
 scenario::SimulateOptions how_to_run(const Options& options) {
   scenario::SimulateOptions how;
-  how.contention_interval = true;
+  how.further_runs = true;
   how.fold = !options.no_fold;
   how.timeline = !options.trace.empty() || !options.html.empty() || !options.out.empty();
   how.allow_oom = options.allow_oom;

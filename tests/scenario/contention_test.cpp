@@ -22,7 +22,7 @@ report::Result run(const std::string& nodes, const std::string& link, const std:
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   SimulateOptions options;
   options.fold = fold;
-  options.contention_interval = interval;
+  options.further_runs = interval;
   options.contention = bound;
   return simulate(scenario, catalogue, options, nullptr).result;
 }

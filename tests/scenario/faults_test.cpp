@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/text.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/run/simulate.hpp"
 
@@ -234,6 +235,28 @@ TEST(Faults, AFlappingCableCostsAtMostItsOutages) {
   EXPECT_GT(flapping, whole);
   // Up a fifth of the time: at most five times as long, plus the last outage.
   EXPECT_LT(seconds(flapping), seconds(whole) * 5 + 0.04);
+}
+
+// Two outages of 20 ms begin within the step; a third would begin after 200 ms.
+TEST(Faults, WhatAFlappingCableCostsIsAFinding) {
+  const std::string flap = R"([{"kind": "link_flapping", "target": "node0/nic0 - leaf0", "at": "100 ms",
+                                "for": "150 ms", "period": "100 ms", "down": "20 ms"}])";
+  const Duration sound = step_with("[]");
+  const auto finding = [&](bool further_runs) {
+    const report::Result result =
+        simulate(with_faults(flap), catalogue(), {.further_runs = further_runs}, nullptr).result;
+    const auto found = std::find_if(result.findings.begin(), result.findings.end(),
+                                    [](const auto& each) { return each.path == "faults[0]"; });
+    EXPECT_NE(found, result.findings.end());
+    return found == result.findings.end() ? report::Finding{} : *found;
+  };
+  EXPECT_EQ(finding(false).message,
+            "node0/nic0 - leaf0 flaps: down 2 times in the measured steps, 40.0 ms in all");
+  const report::Finding measured = finding(true);
+  EXPECT_THAT(measured.message, HasSubstr("down 2 times in the measured steps, 40.0 ms in all"));
+  EXPECT_NEAR(measured.share, 1 - seconds(sound) / seconds(step_with(flap)), 1e-12);
+  EXPECT_THAT(measured.message,
+              HasSubstr(measured.share < 5e-4 ? "takes as long" : report::duration_text(sound)));
 }
 
 // A cable is down for the first 50 ms, longer than the whole step (26 ms). In both models whatever must pass

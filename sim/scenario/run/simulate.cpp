@@ -21,6 +21,7 @@
 #include "sim/scenario/findings/hardware_findings.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/run/facts.hpp"
+#include "sim/scenario/run/fault_costs.hpp"
 #include "sim/scenario/run/folded_scenario.hpp"
 #include "sim/scenario/run/network_findings.hpp"
 #include "sim/scenario/run/replayed.hpp"
@@ -169,7 +170,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   simulated.flows_met = outcome.least_efficiency < 1;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
-  add_network_findings(runs, run, outcome, options.contention_interval, progress, simulated.result);
+  add_network_findings(runs, run, outcome, options.further_runs, progress, simulated.result);
   for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
     simulated.result.findings.push_back(std::move(finding));
   if (scenario.topology.node.use.empty())
@@ -180,6 +181,13 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   for (report::Finding& finding : idle_beside_trace(scenario))
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : fault_findings(scenario, outcome, faults.notes))
+    simulated.result.findings.push_back(std::move(finding));
+  // Where the run itself took less than some seconds.
+  constexpr std::uint64_t kMostOps = 4'000'000;
+  const bool quick =
+      (run.network == "flow" || run.network == "analytic") && runs.ops(run.warmup + run.steps) <= kMostOps;
+  for (report::Finding& finding : fault_costs(scenario, catalogue, prepared, options, outcome,
+                                              simulated.result.step, options.further_runs && quick, progress))
     simulated.result.findings.push_back(std::move(finding));
   if (scenario.reliability) {
     simulated.result.goodput =

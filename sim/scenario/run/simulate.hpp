@@ -23,8 +23,9 @@ struct SimulateOptions {
   bool fold = true;        // simulate one of each kind of rank and link
   bool timeline = false;   // keep what happened when, for a trace
   bool allow_oom = false;  // simulate a model that does not fit memory
-  // Where flows meet, simulate twice more for the interval of what they lose (network.contention).
-  bool contention_interval = false;
+  // For findings: where flows meet, twice more for the interval of what they lose (network.contention); once
+  // more without each fault that comes and goes.
+  bool further_runs = false;
   network::Bound contention = network::Bound::middle;  // of that interval
   // A timeline of more ops than this is not kept: one of 16,384 ranks that all differ takes gigabytes.
   std::uint64_t most_slices = UINT64_MAX;
