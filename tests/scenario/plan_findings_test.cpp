@@ -43,6 +43,22 @@ TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(odd), "");
 }
 
+// GPT-2's table has 1,024 rows. Rotary positions have no table, and a model that says nothing no limit.
+TEST(PlanFindings, SayThatATableOfPositionsIsLongerThanTheModels) {
+  WorkloadSpec long_job = job();
+  long_job.sequence = 65536;
+  EXPECT_EQ(words(long_job), "");
+  long_job.model.name = "gpt2", long_job.model.sequence = 1024;
+  EXPECT_THAT(words(long_job),
+              HasSubstr("gpt2 has learned positions for 1024 tokens, and a sequence has 65536"));
+  EXPECT_THAT(words(long_job), HasSubstr("workload.model.sequence=65536"));
+  long_job.model.positions = workloads::Positions::rotary;
+  EXPECT_EQ(words(long_job), "");
+  long_job.model.positions.reset();
+  long_job.sequence = 1024;
+  EXPECT_EQ(words(long_job), "");
+}
+
 // tp 2 x cp 4 on 4 key-value heads: two ranks share each head. 8 heads would be one each.
 TEST(PlanFindings, SayThatUlyssesRepeatsKeyValueHeads) {
   WorkloadSpec shared = job();

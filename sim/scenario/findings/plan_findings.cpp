@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "workloads/model.hpp"
+
 namespace topsim::scenario {
 namespace {
 using report::Severity;
@@ -20,6 +22,23 @@ void find_words(const workloads::ModelSpec& model, int tp, std::vector<report::F
        "workload.model.vocab",
        fmt::format("vocab = {}, a multiple of 128 x tp, is what Megatron pads it to",
                    (model.vocab + unit - 1) / unit * unit)});
+}
+
+// model.cpp extends the table to the sequence, as Megatron's --max-position-embeddings would.
+void find_long_sequence(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
+  const workloads::ModelSpec& model = workload.model;
+  const int sequence = workload.sequence.value_or(0);
+  if (workloads::positions_of(model) != workloads::Positions::learned || model.sequence == 0 ||
+      sequence <= model.sequence)
+    return;
+  out.push_back({Severity::warning,
+                 fmt::format("{} has learned positions for {} tokens, and a sequence has {}: its table is "
+                             "taken to have a row for each",
+                             model.name.empty() ? "the model" : model.name, model.sequence, sequence),
+                 "workload.sequence",
+                 fmt::format("a sequence of at most {}; or workload.model.sequence={}, or positions rotary "
+                             "or alibi, for a model that is trained so",
+                             model.sequence, sequence)});
 }
 
 // The factor of gpu_slow, a fault, is of the speed; this one is of the time.
@@ -41,6 +60,7 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
   find_fast_ranks(workload.compute, out);
   if (workload.trace || model.layers == 0 || !workload.compute.stage_times.forward.empty()) return out;
   find_words(model, plan.tp, out);
+  find_long_sequence(workload, out);
   const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;
   if (plan.cp > 1 && plan.cp_kind == workloads::ContextKind::ulysses &&
       model.attention.kind != workloads::AttentionKind::mla && kv_heads % (plan.tp * plan.cp) != 0)
