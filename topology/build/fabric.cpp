@@ -76,10 +76,43 @@ void set_latency(const FabricInput& in, const Chosen& chosen, std::size_t tier, 
   out.latency = *out.own + fibre(in.spec.cable_length(tier));
 }
 
-void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& builder) {
+// NVLink, PCIe and their like do not leave a node, or the domain that their own switches make of several.
+void refuse_links_of_nodes(const LinkFigures& link, const char* path) {
+  constexpr std::array kinds = {LinkKind::nvlink, LinkKind::c2c,    LinkKind::infinity_fabric,
+                                LinkKind::pcie,   LinkKind::socket, LinkKind::torus};
+  if (std::find(kinds.begin(), kinds.end(), link.kind) == kinds.end()) return;
+  const bool torus = link.kind == LinkKind::torus;
+  refuse(path,
+         fmt::format("{} joins {}; between nodes this fabric has cables from NIC to NIC", link.type.label,
+                     torus ? "the chips of a torus" : "the parts of a node"),
+         fmt::format("a link like \"ib-ndr\" or \"roce-400g\"{}",
+                     torus                           ? "; or kind torus, for nodes with such chips"
+                     : link.kind == LinkKind::nvlink ? "; topology.scale_up_domain joins nodes by NVLink"
+                                                     : ""));
+}
+
+// A switch that somebody named has some port for the cable's kind of network. Whether it is as fast is a
+// finding (hardware_findings): a slower port is a matter of degree.
+void refuse_other_ports(const Chosen& chosen, const LinkFigures& cable, const std::string& link,
+                        const char* path, const Hardware& hardware) {
+  const std::vector<std::string>& spoken = chosen.entry->links;
+  if (spoken.empty() || std::any_of(spoken.begin(), spoken.end(), [&](const std::string& id) {
+        return hardware.link(id, path).kind == cable.kind;
+      }))
+    return;
+  refuse(path,
+         fmt::format("{} has no ports for {}: it is a switch for {}", chosen.entry->name, cable.type.label,
+                     hardware.link(spoken.front(), path).type.label),
+         fmt::format("\"{}\" has them; null, or leaving it out, takes one that fits the link",
+                     hardware.usual_switch(link, "topology.fabric.link").id));
+}
+
+void set_switches(const FabricSpec& asked, FabricInput& in, const Hardware& hardware,
+                  TopologyBuilder& builder) {
   constexpr std::array paths = {"topology.fabric.switch", "topology.fabric.spine_switch",
                                 "topology.fabric.core_switch"};
   const SwitchChoice* choices[] = {&in.spec.switch_model, &in.spec.spine_switch, &in.spec.core_switch};
+  const SwitchChoice* said[] = {&asked.switch_model, &asked.spine_switch, &asked.core_switch};
   Chosen chosen{in.spec.switch_model.use.empty()
                     ? &hardware.usual_switch(in.spec.link.use, "topology.fabric.link")
                     : nullptr,
@@ -87,6 +120,11 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
                 {}};
   for (std::size_t tier = 0; tier < in.tiers.size(); ++tier) {
     chosen = choose_switch(*choices[tier], paths[tier], chosen, hardware);
+    // Recipes join pods of one kind of network by switches of another (100k-hybrid).
+    if (tier == 0 ? !in.spec.switch_model.use.empty() : !said[tier]->use.empty())
+      refuse_other_ports(chosen, tier == 0 ? in.link : in.uplink,
+                         tier == 0 || in.spec.uplink.use.empty() ? in.spec.link.use : in.spec.uplink.use,
+                         paths[tier], hardware);
     const std::uint32_t model = builder.model(chosen.entry->id);
     ModelFacts facts;
     facts.buffer = chosen.entry->buffer;
@@ -194,12 +232,14 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   if (stamp.nics.empty())
     refuse(kPath, fmt::format("node {} has no NIC for the compute fabric", spec.node.use),
            "use fabric kind none, or a node with NICs");
+  refuse_links_of_nodes(in.link, "topology.fabric.link");
+  refuse_links_of_nodes(in.uplink, "topology.fabric.uplink");
   if (in.spec.kind == "direct") {
     build_direct(in, builder);
     return {};
   }
   facts.sharp = in.spec.sharp;
-  set_switches(in, hardware, builder);
+  set_switches(spec.fabric, in, hardware, builder);
   if (in.spec.kind == "explicit")
     refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"",
            "none, rail, fat-tree, rail-only, dragonfly, torus, mesh, direct");
