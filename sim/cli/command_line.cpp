@@ -26,7 +26,7 @@ constexpr std::string_view kTeaching =
 busy, and why accelerators idle.
 
   topsim run configs/8xH100-ib.json     simulate a scenario, one screen
-  topsim run configs/8xH100-ib.json --set topology.nodes=16
+  topsim run configs/8xH100-ib.json --set topology.fabric.link=ib-hdr
   topsim list hardware                  what a scenario may name
   topsim schema                         every key of a scenario, for editors
 

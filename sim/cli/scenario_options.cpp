@@ -37,7 +37,7 @@ void ScenarioOptions::declare(CLI::App& app) {
 }
 
 void ScenarioOptions::declare_changes(CLI::App& app) {
-  add_option(app, "--set", assignments, "Change a value, e.g. --set topology.nodes=16 (repeatable)")
+  add_option(app, "--set", assignments, "Change a value, e.g. --set workload.sequence=4096 (repeatable)")
       .type_name("PATH=VALUE")
       .one_each();
   std::string names;

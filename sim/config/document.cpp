@@ -197,7 +197,7 @@ void Document::set(std::string_view assignment) {
   };
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    throw fail("--set needs PATH=VALUE", "e.g. --set topology.nodes=16");
+    throw fail("--set needs PATH=VALUE", "e.g. --set workload.sequence=4096");
   }
   const std::string_view path = assignment.substr(0, equals);
   const auto steps = parse_path(path);
