@@ -39,6 +39,7 @@ auto interruptible(std::atomic<bool>& stop, const Tick& tick, const Work& work) 
 template <class Work>
 auto interruptible(const py::object& on_progress, const Work& work) {
   executor::Progress progress;
+  progress.partial = false;  // KeyboardInterrupt is all that the caller gets
   const auto tick = [&] {
     if (on_progress.is_none()) return;
     on_progress(progress.ops_done.load(), progress.ops_total.load(),

@@ -16,7 +16,8 @@ void end_at_interrupts();
 // One at a time.
 class InterruptGuard {
  public:
-  // `begun`: 0 during preparation, which polls no flag and leaves nothing to write; null: no preparation.
+  // `begun`: 0 during preparation, which polls no flag, and as long as there is nothing worth writing; null:
+  // there is from the beginning.
   explicit InterruptGuard(std::atomic<bool>& stop, const std::atomic<std::uint64_t>* begun = nullptr);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;

@@ -62,6 +62,7 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   const auto done = static_cast<double>(progress.ops_done.load());
   const auto total = static_cast<double>(progress.ops_total.load());
   if (total <= 0) return "preparing";
+  if (progress.stopped()) return "interrupted: summing up what was simulated; once more ends at once";
   if (done >= total) return "summing up what was simulated";
   const double share = done / total;
   std::string text =

@@ -133,7 +133,9 @@ int run(const Options& options) {
   if (!options.trace.empty()) report::check_trace(options.trace);
   const std::optional<topology::Topology> members = topology_of_members(options);
   executor::Progress progress;
-  const InterruptGuard guard(progress.stop, &progress.ops_total);
+  const bool only_screen = options.format == "table" && options.out.empty() && options.html.empty() &&
+                           options.trace.empty() && !members;
+  const InterruptGuard guard(progress.stop, only_screen ? &progress.worth_printing : &progress.ops_total);
   const scenario::Simulated simulated = simulate(options, progress);
   const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;
   std::string result_file;

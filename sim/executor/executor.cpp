@@ -32,6 +32,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
   traces_.reserve(system.ranks.size());
   std::map<std::vector<std::uint32_t>, std::uint32_t> charge_keys;
   for (const auto& rank : system.ranks) {
+    if (progress_) progress_->end_if_stopped();
     const auto& cls = program.classes[rank.program_class];
     const std::uint32_t model = topology.device(rank.device).model;
     traces_.emplace_back(tables_[rank.program_class], options.explained);
@@ -53,6 +54,8 @@ Executor::Executor(const program::Program& program, const fold::System& system,
   if (progress_) {
     progress_->steps = options.warmup + options.steps;
     progress_->ops_total = total_ops_;
+    constexpr std::size_t kQuicklyPrinted = 16'384;
+    progress_->worth_printing = ranks_.size() <= kQuicklyPrinted ? 1 : 0;
   }
   for (std::size_t c = 0; c < options.capacity_changes.size(); ++c) {
     engine_.at(options.capacity_changes[c].at,
@@ -68,8 +71,9 @@ Executor::Executor(const program::Program& program, const fold::System& system,
 Outcome Executor::run() {
   if (progress_) progress_->began = std::chrono::steady_clock::now();
   while (engine_.next() == now()) handle(engine_.pop());  // faults at time zero come first
-  for (std::uint32_t r = 0; r < ranks_.size(); ++r) begin_step(r);
+  for (std::uint32_t r = 0; r < ranks_.size() && !stopped(); ++r) begin_step(r);
   while (!finished_ && !stopped()) advance();
+  if (progress_) progress_->end_if_stopped();
   return outcome();
 }
 
@@ -345,7 +349,7 @@ void Executor::finish_step(std::uint32_t r, std::uint32_t last_op) {
   end = now();
   if (accounting_.finish_step(r, now())) {
     const std::size_t done = accounting_.boundaries().size();
-    if (progress_) progress_->step = static_cast<int>(done);
+    if (progress_) progress_->step = static_cast<int>(done), progress_->worth_printing = 1;
     if (done == static_cast<std::size_t>(options_.warmup)) snapshot();
     finished_ = done == static_cast<std::size_t>(options_.warmup + options_.steps);
     last_rank_ = enders_[done - 1].second;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -74,7 +75,8 @@ struct RunOptions {
   std::shared_ptr<const network::CongestionTable> congestion;
   network::Bound congestion_bound = network::Bound::middle;
   bool fold = true;
-  bool timeline = false;  // keep every op's interval; REQUIRES explained
+  std::function<void()> poll;  // called now and then while ranks are folded; what it throws ends that
+  bool timeline = false;       // keep every op's interval; REQUIRES explained
   // Also waits and their reasons, ranks, links and the critical path. False: only step times, with the same
   // values.
   bool explained = true;

@@ -12,6 +12,9 @@ namespace topsim::executor {
 // Why a run is not one of a few classes of ranks.
 enum class UnfoldedReason : std::uint8_t { by_place, by_hash, by_choice, by_packet };
 
+// Thrown by a run that was stopped, where nobody wants what it had done until then.
+struct Stopped {};
+
 // Shared with another thread (progress line, Ctrl-C). The simulation polls the flags at every event.
 struct Progress {
   std::atomic<bool> stop{false};
@@ -22,8 +25,17 @@ struct Progress {
     return stop.load(std::memory_order_relaxed) ||
            (stop_all != nullptr && stop_all->load(std::memory_order_relaxed));
   }
+  // False: a stopped run throws Stopped as soon as it can, in place of a partial result, also while it is
+  // being prepared. Set before the run.
+  bool partial = true;
+  void end_if_stopped() const {
+    if (!partial && stopped()) throw Stopped{};
+  }
   std::atomic<std::uint64_t> ops_done{0}, ops_total{0}, events{0};
   std::atomic<std::int64_t> now_ps{0};
+  // Not 0 once a partial result is worth its time: the tables of very many ranks take seconds, and say little
+  // before a step has ended.
+  std::atomic<std::uint64_t> worth_printing{0};
   std::atomic<int> step{0}, steps{0};                    // how many are over, and of how many
   std::atomic<std::size_t> runs_done{0}, runs_total{0};  // of studies that simulate many times
   // Known once it is folded, and when the first op began.

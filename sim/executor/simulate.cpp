@@ -35,6 +35,7 @@ fold::System fold_for(const program::Program& program, const topology::Router& r
   fold::FoldOptions folding;
   folding.fold = options.fold && !in_steps;
   folding.all_links = in_steps;
+  folding.poll = options.poll;
   folding.slow_ranks = options.slow_ranks;
   for (const CapacityChange& change : options.capacity_changes) {
     folding.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(folding.marked_links.size()));

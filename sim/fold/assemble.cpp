@@ -14,7 +14,7 @@ class Assembler {
  public:
   Assembler(const Program& program, const topology::Topology& topology, const std::vector<Group>& groups,
             const RankColours& ranks, const GroupLowering& lowering, const Detours& detours,
-            const Incidence& incidence, const std::vector<std::uint32_t>& classes)
+            const Incidence& incidence, const std::vector<std::uint32_t>& classes, const FoldOptions& options)
       : program_(program),
         topology_(topology),
         groups_(groups),
@@ -22,7 +22,8 @@ class Assembler {
         lowering_(lowering),
         detours_(detours),
         incidence_(incidence),
-        class_(classes) {
+        class_(classes),
+        options_(options) {
     const std::size_t count = classes.empty() ? 0 : *std::max_element(classes.begin(), classes.end()) + 1U;
     first_.assign(count, kNone);
     local_.assign(count, kNone);
@@ -31,15 +32,18 @@ class Assembler {
     }
   }
 
-  System run(Shapes shapes, bool every_link) {
+  System run(Shapes shapes) {
     system_.op_shape = std::move(shapes.op_shape);
     add_ranks();
-    if (every_link)
+    if (options_.all_links)
       for (std::uint32_t l = 0; l < incidence_.links().size(); ++l)
         number(incidence_.links()[l], incidence_.first_link_item() + l);
     add_groups();
+    poll();
     add_links();
+    poll();
     add_usage();
+    poll();
     add_tables();
     return std::move(system_);
   }
@@ -49,6 +53,10 @@ class Assembler {
   std::uint32_t& local(std::uint32_t item) { return local_[class_[item]]; }
   std::uint32_t local(RankId rank) const { return local_[class_[incidence_.item_of_rank(rank)]]; }
   bool represents(std::uint32_t item) const { return first_[class_[item]] == item; }
+
+  void poll() const {
+    if (options_.poll) options_.poll();
+  }
 
   void add_ranks() {
     for (std::uint32_t r = 0; r < program_.ranks; ++r) {
@@ -109,6 +117,7 @@ class Assembler {
     std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
     std::vector<std::vector<Detours::Other>> others(lowered.size());
     for (std::size_t begin = 0; begin < representatives.size(); begin += kBlock) {
+      poll();
       const std::size_t end = std::min(begin + kBlock, representatives.size());
       parallel::for_each(end - begin, [&](std::size_t i) {
         const Group& group = groups_[representatives[begin + i]];
@@ -240,8 +249,10 @@ class Assembler {
                          link_represents ? incidence_.graph().count_back(e) : 0, coefficient,
                          group_represents ? coefficient : 0.0});
     }
+    poll();
     std::sort(entries.begin(), entries.end());
     for (std::size_t i = 0; i < entries.size();) {
+      poll();
       const std::uint32_t group = entries[i].group, way = entries[i].way;
       auto usage = std::make_shared<std::vector<network::Usage>>();
       auto alone = std::make_shared<std::vector<network::Usage>>();
@@ -292,6 +303,7 @@ class Assembler {
     system_.in_edge = table(program_.peer_slots.size());
     system_.host_group = table(program::Op::kHostSlots);
     for (std::uint32_t c = 0; c < incidence_.alike().groups().size(); ++c) {
+      poll();
       const Group& group = groups_[incidence_.alike().groups()[c].first];
       const std::uint32_t id = local(incidence_.item_of_group(c));
       if (group.is_communicator()) {
@@ -316,6 +328,7 @@ class Assembler {
   const Detours& detours_;
   const Incidence& incidence_;
   const std::vector<std::uint32_t>& class_;
+  const FoldOptions& options_;
   std::vector<std::uint32_t> first_, local_;  // by class: its first item; its number among its kind
   std::vector<std::uint32_t> way_of_;         // by activity; kNone if it loads no link
   std::vector<std::vector<std::uint32_t>> way_of_detours_;  // the same on each detour
@@ -326,8 +339,8 @@ class Assembler {
 System assemble(const Program& program, const topology::Topology& topology, Shapes shapes,
                 const std::vector<Group>& groups, const RankColours& ranks, const GroupLowering& lowering,
                 const Detours& detours, const Incidence& incidence, const std::vector<std::uint32_t>& classes,
-                bool every_link) {
-  return Assembler(program, topology, groups, ranks, lowering, detours, incidence, classes)
-      .run(std::move(shapes), every_link);
+                const FoldOptions& options) {
+  return Assembler(program, topology, groups, ranks, lowering, detours, incidence, classes, options)
+      .run(std::move(shapes));
 }
 }  // namespace topsim::fold

@@ -7,11 +7,11 @@
 
 namespace topsim::fold {
 
-// `classes`: of every item of the incidence's graph. `every_link`: links are numbered as in the topology,
+// `classes`: of every item of the incidence's graph. With all_links, links are numbered as in the topology,
 // used or not.
 [[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
                               Shapes shapes, const std::vector<Group>& groups, const RankColours& ranks,
                               const GroupLowering& lowering, const Detours& detours,
                               const Incidence& incidence, const std::vector<std::uint32_t>& classes,
-                              bool every_link);
+                              const FoldOptions& options);
 }  // namespace topsim::fold

@@ -35,6 +35,7 @@ System fold(const program::Program& program, const topology::Router& router,
     std::vector<collective::LoweredCalls> block(std::min(kBlock, classes.size()));
     std::vector<std::vector<Detours::Other>> others(block.size());
     for (std::size_t begin = 0; begin < classes.size(); begin += kBlock) {
+      if (options.poll) options.poll();
       const std::size_t end = std::min(begin + kBlock, classes.size());
       parallel::for_each(end - begin, [&](std::size_t i) {
         block[i] = lowering.lower(groups[begin + i]);
@@ -53,7 +54,7 @@ System fold(const program::Program& program, const topology::Router& router,
     }
   }
   System system = assemble(program, router.topology(), shapes, groups, ranks, lowering, detours, incidence,
-                           incidence.graph().classes(options.fold), options.all_links);
+                           incidence.graph().classes(options.fold), options);
   system.folded = options.fold;
   return system;
 }

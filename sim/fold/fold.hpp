@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,8 +99,9 @@ struct System {
 
 struct FoldOptions {
   bool fold = true;
-  bool by_cells = true;    // first whole nodes and switches, then single links: cheaper, same classes
-  bool all_links = false;  // unfolded only: link classes are the topology's links, used or not
+  bool by_cells = true;        // first whole nodes and switches, then single links: cheaper, same classes
+  bool all_links = false;      // unfolded only: link classes are the topology's links, used or not
+  std::function<void()> poll;  // called between blocks of groups; what it throws ends the folding
   std::vector<std::pair<RankId, double>> slow_ranks;
   std::vector<RankId> marked_ranks;  // whose speed changes during the run: each stands for itself
   // Links that change during the run (faults): each keeps a class of its own per entry.

@@ -248,6 +248,20 @@ class Threads(unittest.TestCase):
             topsim.run(SCENARIO, timeline=False, progress=True, **{"run.steps": 4000})  # seconds
         self.assertIn("simulating", shown.getvalue())
 
+    def test_a_run_is_stopped_while_it_is_prepared(self):
+        stopped = []
+
+        def stop(done, total, *_):  # ten times a second; before the first step there are no operations
+            if total == 0:
+                stopped.append(time.monotonic())
+                raise KeyboardInterrupt
+
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):  # some seconds of preparation
+            topsim.run("configs/131072xH100-llama3-405b.json", fold=False, progress=stop)
+        preparing = time.monotonic() - stopped[0]
+        self.assertLess(preparing, 2, f"stopped after {stopped[0] - begin:.1f} s")
+
     def test_control_c_stops_a_run_at_once(self):
         # A shell that starts the tests in the background has them ignore SIGINT.
         script = ("import signal, threading, topsim\n"

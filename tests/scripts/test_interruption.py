@@ -73,6 +73,20 @@ class Interruption(unittest.TestCase):
         self.assertEqual(self.interrupted(*words, after=1), (130, "", "interrupted\n"))
         self.assertLess(time.monotonic() - begin, 5)
 
+    def test_so_does_one_of_very_many_ranks_as_long_as_no_step_has_ended(self):
+        words = ["run", "configs/131072xH100-llama3-405b.json", "--no-fold", "--set", "topology.nodes=4096", "--set",
+                 "workload.plan.dp=256", "--set", "workload.plan.global_batch=4096", "--progress", "json"]
+        child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=program.environment())
+        for line in child.stderr:  # the first progress with an op done: it simulates
+            if json.loads(line)["progress"]["share"] > 0:
+                break
+        child.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        out, err = child.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 0.5)
+        self.assertEqual((child.returncode, out, err.splitlines()[-1]), (130, "", "interrupted"))
+
     def test_a_second_one_ends_at_once(self):
         child = subprocess.Popen([program.TOPSIM, "validate"], cwd=program.ROOT, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())

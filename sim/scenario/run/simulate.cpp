@@ -157,10 +157,12 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   const double begin = wall_seconds();
   AppliedFaults faults;
   executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
+  if (progress != nullptr) run.poll = [progress] { progress->end_if_stopped(); };
   add_detours(scenario, prepared, faults, run);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                 scenario.network.packet.queue_pairs());
   const FoldedScenario runs(scenario, prepared, router, faults.dead, run);
+  if (progress != nullptr) progress->end_if_stopped();
   Simulated simulated;
   if (run.timeline && runs.ops(run.steps) > options.most_slices) {
     run.timeline = false;
