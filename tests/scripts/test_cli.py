@@ -301,8 +301,8 @@ class Bench(unittest.TestCase):
     def test_bench_says_where_nics_and_switches_do_not_fit_the_cables(self):
         faster = '{"use": "ib-ndr", "bandwidth": "800 Gbit/s"}'
         for link, words, said in ((faster, ["p2p", "-b", "8M", "-e", "8M"], ["a port of ConnectX-7", "QM9700 (managed) NDR has no ports for"]),
-                                  ("ib-xdr", ["all_reduce", "-b", "8M", "-e", "8M"], ["has no ports for InfiniBand XDR"]),
-                                  ("ib-xdr", ["incast", "--senders", "3"], ["has no ports for InfiniBand XDR"]),
+                                  ("roce-400g", ["all_reduce", "-b", "8M", "-e", "8M"], ["has no ports for RoCEv2"]),
+                                  ("roce-400g", ["incast", "--senders", "3"], ["has no ports for RoCEv2"]),
                                   ("ib-ndr", ["p2p", "-b", "8M", "-e", "8M"], [])):
             with self.subTest(words=words, link=link):
                 done = program.topsim("bench", words[0], IB, *words[1:], "--set", f"topology.fabric.link={link}")

@@ -91,28 +91,10 @@ void refuse_links_of_nodes(const LinkFigures& link, const char* path) {
                                                      : ""));
 }
 
-// A switch that somebody named has some port for the cable's kind of network. Whether it is as fast is a
-// finding (hardware_findings): a slower port is a matter of degree.
-void refuse_other_ports(const Chosen& chosen, const LinkFigures& cable, const std::string& link,
-                        const char* path, const Hardware& hardware) {
-  const std::vector<std::string>& spoken = chosen.entry->links;
-  if (spoken.empty() || std::any_of(spoken.begin(), spoken.end(), [&](const std::string& id) {
-        return hardware.link(id, path).kind == cable.kind;
-      }))
-    return;
-  refuse(path,
-         fmt::format("{} has no ports for {}: it is a switch for {}", chosen.entry->name, cable.type.label,
-                     hardware.link(spoken.front(), path).type.label),
-         fmt::format("\"{}\" has them; null, or leaving it out, takes one that fits the link",
-                     hardware.usual_switch(link, "topology.fabric.link").id));
-}
-
-void set_switches(const FabricSpec& asked, FabricInput& in, const Hardware& hardware,
-                  TopologyBuilder& builder) {
+void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& builder) {
   constexpr std::array paths = {"topology.fabric.switch", "topology.fabric.spine_switch",
                                 "topology.fabric.core_switch"};
   const SwitchChoice* choices[] = {&in.spec.switch_model, &in.spec.spine_switch, &in.spec.core_switch};
-  const SwitchChoice* said[] = {&asked.switch_model, &asked.spine_switch, &asked.core_switch};
   Chosen chosen{in.spec.switch_model.use.empty()
                     ? &hardware.usual_switch(in.spec.link.use, "topology.fabric.link")
                     : nullptr,
@@ -120,11 +102,6 @@ void set_switches(const FabricSpec& asked, FabricInput& in, const Hardware& hard
                 {}};
   for (std::size_t tier = 0; tier < in.tiers.size(); ++tier) {
     chosen = choose_switch(*choices[tier], paths[tier], chosen, hardware);
-    // Recipes join pods of one kind of network by switches of another (100k-hybrid).
-    if (tier == 0 ? !in.spec.switch_model.use.empty() : !said[tier]->use.empty())
-      refuse_other_ports(chosen, tier == 0 ? in.link : in.uplink,
-                         tier == 0 || in.spec.uplink.use.empty() ? in.spec.link.use : in.spec.uplink.use,
-                         paths[tier], hardware);
     const std::uint32_t model = builder.model(chosen.entry->id);
     ModelFacts facts;
     facts.buffer = chosen.entry->buffer;
@@ -239,7 +216,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
     return {};
   }
   facts.sharp = in.spec.sharp;
-  set_switches(spec.fabric, in, hardware, builder);
+  set_switches(in, hardware, builder);
   if (in.spec.kind == "explicit")
     refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"",
            "none, rail, fat-tree, rail-only, dragonfly, torus, mesh, direct");
