@@ -1,10 +1,13 @@
 #include "workloads/training_step.hpp"
 
+#include <fmt/format.h>
+
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
+#include "workloads/plan/parts.hpp"
 #include "workloads/step/layout.hpp"
 #include "workloads/step/pass_costs.hpp"
 #include "workloads/step/single_process.hpp"
@@ -85,6 +88,13 @@ struct Step {
   static Plan with_facts(Plan plan, const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                          int domain_ranks) {
     plan.domain_ranks = domain_ranks;
+    const int sms = workload.plan.dispatcher_sms.value_or(0), units = accelerator.compute_units;
+    Mistakes mistakes;
+    if (units > 0 && sms >= units)
+      mistakes.add("plan.dispatcher_sms",
+                   fmt::format("{} SMs of an accelerator that has {} leave none to compute", sms, units),
+                   "16 to 32 suffice");
+    mistakes.finish();
     if (!workload.compute.host_factor) plan.host.factor = accelerator.host_factor;
     return plan;
   }

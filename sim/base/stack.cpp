@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <exception>
+#include <new>
 #include <system_error>
 
 namespace topsim {
@@ -31,6 +33,7 @@ void on_stack_of(std::size_t bytes, const std::function<void()>& body) {
   pthread_t thread{};
   if (failed == 0) failed = pthread_create(&thread, &attributes, run, &job);
   pthread_attr_destroy(&attributes);
+  if (failed == EAGAIN || failed == ENOMEM) throw std::bad_alloc();
   if (failed != 0) throw std::system_error(failed, std::generic_category(), "a thread with a large stack");
   pthread_join(thread, nullptr);
   if (job.error) std::rethrow_exception(job.error);

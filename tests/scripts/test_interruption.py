@@ -84,7 +84,7 @@ class Interruption(unittest.TestCase):
         child.send_signal(signal.SIGINT)
         begin = time.monotonic()
         out, err = child.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 0.5)
+        self.assertLess(time.monotonic() - begin, 2)
         self.assertEqual((child.returncode, out, err.splitlines()[-1]), (130, "", "interrupted"))
 
     def test_a_second_one_ends_at_once(self):

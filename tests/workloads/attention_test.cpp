@@ -118,6 +118,8 @@ TEST(Attention, FlashAttention2IsNoFasterOnABlackwellThanOnAHopper) {
                 backward, 0.18 * backward);
     EXPECT_EQ(model.attention_forward(wide, AttentionKernel::sdpa, Precision::bf16).seconds,
               model.attention_forward(wide, AttentionKernel::flash2025, Precision::bf16).seconds);
+    EXPECT_GE(model.attention_forward(wide, AttentionKernel::flash2, Precision::fp32).seconds,
+              model.attention_forward(wide, AttentionKernel::flash, Precision::fp32).seconds);
   }
 }
 

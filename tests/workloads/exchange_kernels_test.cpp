@@ -103,6 +103,8 @@ TEST(ExchangeKernels, HoldAsManySMsAsThePlanSays) {
   EXPECT_EQ(held(TokenDispatcher::deepep, {}), 20);
   EXPECT_EQ(held(TokenDispatcher::hybridep, 32), 32);
   EXPECT_THROW((void)held(TokenDispatcher::alltoall, 32), ConfigError);
+  EXPECT_THROW((void)held(TokenDispatcher::hybridep, 132), ConfigError);  // an H100 has no more
+  EXPECT_EQ(held(TokenDispatcher::hybridep, 131), 131);
 }
 
 // Forward, a layer's HybridEP gathers where the tokens of all 8 ranks go, a byte for each of 8 experts: 8 x

@@ -215,15 +215,18 @@ Precision flash_units(const topology::Accelerator& accelerator, Precision precis
 FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel kernel, Precision units,
                        const ProductRates& of) {
   const int capability = accelerator.compute_capability;
-  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1;
+  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1,
+             halves = bytes_of(units) == 2;
+  // Later releases of PyTorch (cuDNN 9.9 and on) prefer cuDNN on a Hopper too; those of the sets, and
+  // torchtitan on any, do not.
   if (kernel == AttentionKernel::sdpa)
     kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
   if (capability == 90) return on_hopper(accelerator, kernel, of);
   if (capability > 0 && capability < 80) return rates_of(kMemoryEfficient, of.peak, of.best);
   if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
-    return blackwell ? rates_of(kFlash1OnHopper, kFlash2SheetOnBlackwell, of.best)
+    return blackwell ? rates_of(kFlash1OnHopper, halves ? kFlash2SheetOnBlackwell : of.peak, of.best)
                      : rates_of(kFlash1, of.peak, of.best);
-  if (kernel == AttentionKernel::flash2 && blackwell && !narrow)
+  if (kernel == AttentionKernel::flash2 && blackwell && halves)
     return flash2_on_hopper(kFlash2SheetOnBlackwell, of.best);
   if (blackwell) {
     // Kernels were measured above the best product of the tile model.

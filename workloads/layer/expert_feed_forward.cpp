@@ -67,7 +67,7 @@ class ExpertFeedForward final : public FeedForward {
     fused_ = plan.experts.fused_dispatch();
     sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.experts.load;
     rows_ = split_ * routed_;
-    arrived_ = entering_ * copies(plan.ep, plan.ep) * plan.experts.load;
+    arrived_ = entering_ * copies(plan.ep, open_ranks()) * plan.experts.load;
     const double arrived = fused_ ? split_ * arrived_ : rows_;
     ffn_ = experts.ffn / split_;
     moves_ = row_moves(kernels, {entering_, routed_, entering_ * plan.ep * split_, arrived, rows_, here_});
@@ -238,8 +238,10 @@ class ExpertFeedForward final : public FeedForward {
   }
   // Only the first exchange of a layer: the others have its handle.
   [[nodiscard]] bool maps_tokens() const {
-    return kernels_.plan.experts.dispatcher == TokenDispatcher::hybridep;
+    return kernels_.plan.experts.dispatcher == TokenDispatcher::hybridep && has_own_kernels();
   }
+  // The low-latency kernels of decoding are others.
+  [[nodiscard]] bool has_own_kernels() const { return fused_ && kernels_.plan.task != Task::decode; }
   [[nodiscard]] double own_kernels(double element, bool probabilities, bool combine) const {
     const PlanExperts& experts = kernels_.plan.experts;
     const int domains = nodes();
@@ -266,7 +268,7 @@ class ExpertFeedForward final : public FeedForward {
     const int ep = kernels_.plan.ep;
     const int tokens = list.collective(part, CollectiveKind::all_to_all, sent_ * kernels_.hidden * element,
                                        ep, Group::expert, after);
-    if (fused_ && kernels_.plan.task != Task::decode) {  // whose low-latency kernels are others
+    if (has_own_kernels()) {
       list.use_own_kernels(tokens, own_kernels(element, probabilities, combine));
       list.hold_units(tokens, static_cast<std::int16_t>(kernels_.plan.experts.dispatcher_units));
     }
@@ -279,6 +281,11 @@ class ExpertFeedForward final : public FeedForward {
     const int over = nodes();
     if (over == 1) return copies(plan.ep, plan.ep);
     return copies(over, limit > 0 ? std::min(over, limit) : over);
+  }
+  // Ranks that may hold a token's experts.
+  [[nodiscard]] double open_ranks() const {
+    const int limit = kernels_.model.experts.node_limit, over = nodes();
+    return kernels_.plan.ep * (limit > 0 && limit < over ? static_cast<double>(limit) / over : 1.0);
   }
   [[nodiscard]] int nodes() const {
     const Plan& plan = kernels_.plan;

@@ -296,7 +296,7 @@ int visits_at_once(const System& system, const SearchRequest& request) {
 
 // 576 GPUs in 26 channels nest 15,000 visits, for which the stack of a worker thread is too small.
 void with_room_for(int visits, const std::function<void()>& run) {
-  constexpr int kFew = 1 << 10;
+  constexpr int kFew = 1 << 8;
   constexpr std::size_t kVisit = 8 << 10;  // bytes, with room for a sanitizer; 0.5 KiB in a release build
   if (visits <= kFew) return run();
   on_stack_of(static_cast<std::size_t>(visits) * kVisit, run);

@@ -82,22 +82,26 @@ std::vector<report::Finding> fault_costs(const Scenario& scenario, const topolog
                             .message = what_happened(fault, spells),
                             .path = fmt::format("faults[{}]", i),
                             .remedy = remedy(fault)};
-    if (measured && found.size() < kMostRuns) {
+    const bool stopped = progress != nullptr && progress->stopped();
+    if (measured && !stopped && found.size() < kMostRuns) {
       Scenario without = scenario;
       without.faults.erase(without.faults.begin() + static_cast<std::ptrdiff_t>(i));
       executor::Progress own;
       if (progress != nullptr) own.stop_all = &progress->stop;
       SimulateOptions same = options;
       same.timeline = false;
+      same.fold = true;  // the same step, sooner
       if (const auto sound = step_of(without, catalogue, prepared, same, &own)) {
         constexpr double kVisible = 5e-4, kWorthAWarning = 0.01;  // of the step
         finding.share = 1 - seconds(*sound) / seconds(step);
-        finding.message += finding.share < kVisible ? "; without that a step takes as long"
-                                                    : fmt::format("; without that a step takes {}, {} less",
-                                                                  report::duration_text(*sound),
-                                                                  report::percent_text(finding.share));
+        const bool alone = scenario.faults.size() == 1;
+        finding.message +=
+            finding.share < kVisible
+                ? fmt::format("; without that{} a step takes as long", alone ? "" : " alone")
+                : fmt::format("; without that a step takes {}, {} less", report::duration_text(*sound),
+                              report::percent_text(finding.share));
         if (finding.share >= kWorthAWarning) finding.severity = report::Severity::warning;
-        if (finding.share < kVisible) finding.remedy = "nothing to do for the step time";
+        if (finding.share < kVisible && alone) finding.remedy = "nothing to do for the step time";
       }
     }
     found.push_back(std::move(finding));

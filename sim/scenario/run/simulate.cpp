@@ -184,10 +184,9 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : fault_findings(scenario, outcome, faults.notes))
     simulated.result.findings.push_back(std::move(finding));
-  // Where the run itself took less than some seconds.
-  constexpr std::uint64_t kMostOps = 4'000'000;
-  const bool quick =
-      (run.network == "flow" || run.network == "analytic") && runs.ops(run.warmup + run.steps) <= kMostOps;
+  // Where the run itself took less than some seconds, whatever it printed or folded.
+  constexpr std::uint64_t kMostEvents = 4'000'000;
+  const bool quick = (run.network == "flow" || run.network == "analytic") && outcome.events <= kMostEvents;
   for (report::Finding& finding : fault_costs(scenario, catalogue, prepared, options, outcome,
                                               simulated.result.step, options.further_runs && quick, progress))
     simulated.result.findings.push_back(std::move(finding));
