@@ -194,6 +194,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.ctas = block ? 0 : choice.channels;  // a torus uses DMA engines, no CTAs
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
     activity.memory_traffic = 2 + 2 * activity.bus_factor;
+    if (call.own_kernels > Duration{}) lowered.choice.channels = 0;  // it has none
   }
   return out;
 }

@@ -47,8 +47,8 @@ unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::Communica
 
 // What kernels that post to the NICs themselves reach of a cable: DeepEP 58 and 57 GB/s of a 50 GB/s NIC on
 // four boxes of eight H800, 51 and 50 on eight, a quarter and an eighth of which stays in the box (its
-// README); HybridEP 58, 57, 50 and 50 on H100 (docs/README_Hybrid-EP.md). All are 0.86 to 0.90 of its
-// payload.
+// README); HybridEP 58, 57, 50 and 50 on H100 (deepseek-ai/DeepEP, docs/README_Hybrid-EP.md). All are 0.86 to
+// 0.90 of its payload.
 constexpr double kOwnKernelsNicShare = 0.88;
 
 // Data that leaves a box is limited by its NICs, which reach a share of their cables. 0: none leaves.

@@ -240,9 +240,10 @@ TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
 TEST(Messages, KernelsOfItsOwnReplaceNcclsChannelsAndPosts) {
   const auto lowered_with = [](const Cluster& cluster, std::size_t gpus, Duration kernels) {
     const CollectiveCall call{CollectiveKind::all_to_all, Bytes(1 << 26), kernels};
-    return cluster.nccl.lower(std::span(&call, 1), cluster.topology.accelerators().subspan(0, gpus))
-        .calls[0]
-        .activity;
+    const auto lowered =
+        cluster.nccl.lower(std::span(&call, 1), cluster.topology.accelerators().subspan(0, gpus)).calls[0];
+    EXPECT_EQ(lowered.choice.channels == 0, kernels > Duration{});
+    return lowered.activity;
   };
   using namespace topsim::literals;
   const Cluster box(boxes("hgx-h100", 1)), two(boxes("hgx-h100", 2));

@@ -28,7 +28,7 @@ double bandwidth(TokenExchange exchange, int capability, double element) {
   return exchange.row / (exchange_seconds(exchange, chip(capability)) * 1e9);
 }
 
-// docs/README_Hybrid-EP.md of DeepEP, kernels only, on GB200 with 32 SMs.
+// deepseek-ai/DeepEP, docs/README_Hybrid-EP.md: kernels only, on GB200 with 32 SMs.
 TEST(ExchangeKernels, HybridEPTakesOnNvl72WhatItsAuthorsMeasured) {
   for (const auto& [ranks, there, there8, back] : {std::tuple(8, 764.03, 713.98, 737.13),
                                                    {16, 706.95, 650.48, 666.26},
