@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/error.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
-#include "workloads/plan/parts.hpp"
 #include "workloads/step/layout.hpp"
 #include "workloads/step/pass_costs.hpp"
 #include "workloads/step/single_process.hpp"
@@ -68,6 +68,16 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
   return pieces;
 }
 
+void require_units_to_compute(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
+  const int held = workload.plan.dispatcher_sms.value_or(0), units = accelerator.compute_units;
+  if (units == 0 || held < units) return;
+  Problem problem;
+  problem.path = "workload.plan.dispatcher_sms";
+  problem.message = fmt::format("{} SMs of an accelerator that has {} leave none to compute", held, units);
+  problem.help = "16 to 32 suffice";
+  throw ConfigError({problem});
+}
+
 // What a rank computes and in which order, independent of where ranks are placed.
 struct Step {
   ModelSpec model;
@@ -88,13 +98,7 @@ struct Step {
   static Plan with_facts(Plan plan, const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                          int domain_ranks) {
     plan.domain_ranks = domain_ranks;
-    const int sms = workload.plan.dispatcher_sms.value_or(0), units = accelerator.compute_units;
-    Mistakes mistakes;
-    if (units > 0 && sms >= units)
-      mistakes.add("plan.dispatcher_sms",
-                   fmt::format("{} SMs of an accelerator that has {} leave none to compute", sms, units),
-                   "16 to 32 suffice");
-    mistakes.finish();
+    require_units_to_compute(workload, accelerator);
     if (!workload.compute.host_factor) plan.host.factor = accelerator.host_factor;
     return plan;
   }

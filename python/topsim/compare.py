@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict, List, Union
 
 from . import _core
+from .files import write_text
 from .progress import Bar, OnProgress
 from .result import Result
 from .scenario import Source, _scenario
@@ -91,8 +92,7 @@ class Comparison:
 
         ConfigError where the build has no page (it says how to get it)."""
         page = _core.compare_html(self.names, self._text, self._results, self._bills)
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(page)
+        write_text(file, page)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Comparison) and self._text == other._text

@@ -8,6 +8,7 @@ import os
 from typing import Any, Dict, List, Optional, Union
 
 from . import _core
+from .files import write_text
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _restore, _scenario
 from .table import Table, bars_html
@@ -222,8 +223,7 @@ class Result:
 
     def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes result.json; `topsim.load` and every command that takes a result read it."""
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(self._text)
+        write_text(file, self._text)
 
     def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the timeline for Perfetto (.pftrace) or Chrome (.json); with .gz behind it packed. Raises
@@ -234,8 +234,7 @@ class Result:
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report page: one file that opens offline. Raises ConfigError where this build has no page."""
         page = self._events().html(self._text)  # first: where there is none, an old file stays
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(page)
+        write_text(file, page)
 
     def plot_timeline(self, ranks: int = 16, step: Optional[int] = None, ax: Any = None) -> Any:
         """What each rank's compute stream did during a step (None: the last), coloured by phase, idle time by reason; the

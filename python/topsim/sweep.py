@@ -8,6 +8,7 @@ import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _core
+from .files import write_text
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _plain, _scenario, _Text
 from .table import Table
@@ -104,8 +105,7 @@ class Sweep(Table):
 
         ConfigError where the build has no page (it says how to get it)."""
         page = _core.sweep_html(self._text, self._dict["scenario"])
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(page)
+        write_text(file, page)
 
     def to_json(self) -> str:
         """topsim.sweep/1, as `topsim sweep --format json` prints it."""

@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict, List, Mapping, Union
 
 from . import _core
+from .files import write_text
 from .scenario import Changes, Scenario, Source, _scenario
 from .table import Table
 
@@ -22,8 +23,7 @@ class Svg(str):
 
     def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes it as an .svg file."""
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(self)
+        write_text(file, self)
 
 
 def _restore_topology(text: str) -> "Topology":
@@ -87,8 +87,7 @@ class Topology:
             raise ValueError(f"no topology is drawn as {ending}: end the name in .svg, or in .dot for Graphviz, which makes"
                              " other formats of it (dot -Tpng)")
         if ending in (".dot", ".gv"):
-            with open(file, "w", encoding="utf-8") as out:
-                out.write(self.to_dot())
+            write_text(file, self.to_dot())
         else:
             svg.save(file)
         return svg

@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict, Sequence, Union
 
 from . import _core
+from .files import write_text
 from .progress import Bar, OnProgress
 from .table import Table, bars_html
 
@@ -68,8 +69,7 @@ class Validation:
 
         ConfigError where the build has no page (it says how to get it)."""
         page = _core.validate_html(self._text)
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(page)
+        write_text(file, page)
 
     def to_json(self) -> str:
         """topsim.validate/1, as `topsim validate --format json` prints it."""

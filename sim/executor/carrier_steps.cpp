@@ -120,9 +120,8 @@ class Steps final : public Carrier {
                       "--network flow with pipelined collectives weighs them",
                       unweighted_, transfers_));
     const auto has_own_kernels = [](const program::RankProgram& ranks) {
-      return std::any_of(ranks.ops.begin(), ranks.ops.end(), [](const program::Op& op) {
-        return op.kind == program::OpKind::collective && op.duration > Duration{};
-      });
+      return std::any_of(ranks.ops.begin(), ranks.ops.end(),
+                         [](const program::Op& op) { return op.has_own_kernels(); });
     };
     if (std::any_of(program_.classes.begin(), program_.classes.end(), has_own_kernels))
       result.emplace_back(

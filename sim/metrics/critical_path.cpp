@@ -65,7 +65,7 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
     if (link.valid()) {
       const bool paced = !leg.limiting_link.valid() && (op == nullptr || op->kind != OpKind::host_copy);
       sums[kLatency] += leg.latency;
-      const bool own_kernels = op != nullptr && op->kind == OpKind::collective && op->duration > Duration{};
+      const bool own_kernels = op != nullptr && op->has_own_kernels();
       (paced && own_kernels ? sums["kernels of DeepEP or HybridEP"] : links[{link, paced}]) +=
           leg.share - leg.latency;
     } else if (leg.reason == executor::Reason::host) {

@@ -113,6 +113,7 @@ struct Op {
   // host's memory.
   std::uint16_t slot = 0;
   std::uint32_t micro_batch = 0;
+  [[nodiscard]] bool has_own_kernels() const { return kind == OpKind::collective && duration > Duration{}; }
   Bytes bytes{};  // collective: NCCL's count (all_gather, reduce_scatter: total = per rank x n); else message
 };
 

@@ -6,15 +6,15 @@ namespace topsim::workloads {
 namespace {
 
 // Nanoseconds per copy. Sources state bandwidths for rows of 7168 numbers in 16 and 8 bits, and with random
-// routing a token's copies follow (expert_feed_forward.cpp); two widths give a part per copy and one per
-// byte.
+// routing a token's copies follow (expert_feed_forward.cpp); two widths give a part per copy and per byte.
 
 // HybridEP inside one NVLink domain of Blackwell (deepseek-ai/DeepEP, docs/README_Hybrid-EP.md, kernels
 // only): 764, 707, 666, 642 and 632 GB/s in 16 bits on 8, 16, 24, 32 and 36 GB200 with 32 SMs, 714 to 489 in
 // 8; back, summed, 737 to 597. Rows leave with a probability for every expert of the domain and cross links
 // unless they stay on the rank. For each copy a warp looks at every rank. 16 bits are met within 2 %, 8 bits
-// within 6 % up to 32 ranks. With 16 SMs 1.02 to 1.07 times as long, back 1.08 to 1.13. A B200 (735 and 674
-// GB/s with 16) is no different.
+// within 6 % up to 32 ranks. With 16 SMs 1.02 to 1.07 times as long, back 1.08 to 1.13; 8 bits on 24 and more
+// ranks take 1.6 to 1.9 times as long, which is not counted. A B200 (735 and 674 GB/s with 16) is no
+// different.
 constexpr double kHybridEpByte = 1 / 714.0;
 struct PerCopy {
   double copy, rank;
@@ -23,9 +23,8 @@ constexpr PerCopy kHybridEpThere{0.6, 0.03}, kHybridEpBack{1.2, 0.09};
 constexpr double kHybridEpFew = 1.04, kHybridEpFewBack = 1.10;
 constexpr int kHybridEpAll = 32, kHybridEpHalf = 16;
 
-// HybridEP over several boxes of H100, by two of them, where the NICs are not the limit (the same
-// table): 71.7 and 68.5 GB/s for a copy to each box in 16 and 8 bits with 16 SMs, back 63.0; 8 SMs do as
-// well.
+// HybridEP over several boxes of H100, by two of them, where the NICs are not the limit (the same page): 71.7
+// and 68.5 GB/s for a copy to each box in 16 and 8 bits with 16 SMs, back 63.0; 8 SMs do as well.
 constexpr double kHybridEpBoxCopy = 1.5, kHybridEpBoxByte = 1 / 250.0, kHybridEpBoxBack = 1.17;
 constexpr int kHybridEpBoxUnits = 8;
 
