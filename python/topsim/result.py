@@ -15,7 +15,8 @@ from .table import Table, bars_html
 
 # The order in which people read them; result.json sorts its keys.
 _COLUMNS = {
-    "ranks": ("rank", "count", "node", "device", "program", "busy_seconds", "slowed_seconds"),
+    "ranks": ("rank", "count", "node", "device", "program", "busy_seconds", "slowed_seconds",
+              "communication_seconds", "hidden_communication_seconds"),
     "links": ("id", "count", "kind", "type", "from", "to", "capacity", "bytes", "utilization", "peak_utilization",
               "busy_seconds"),
     "collectives": ("group", "kind", "group_size", "bytes", "calls", "seconds_each", "bus_bandwidth", "algorithm",
@@ -117,6 +118,19 @@ class Result:
         return self._dict["accelerators"].get("slowed_seconds", 0.0)
 
     @property
+    def communication_seconds(self) -> float:
+        """Seconds a step in which a collective or message of an accelerator is under way, mean over all of them.
+
+        A collective counts from the accelerator's own arrival, as a profiler shows its kernel.
+        """
+        return self._dict["accelerators"].get("communication_seconds", 0.0)
+
+    @property
+    def hidden_communication_seconds(self) -> float:
+        """Of communication_seconds: in which the accelerator computes as well."""
+        return self._dict["accelerators"].get("hidden_communication_seconds", 0.0)
+
+    @property
     def complete(self) -> bool:
         """False when the run was interrupted."""
         return self._dict["complete"]
@@ -141,7 +155,7 @@ class Result:
     @property
     def ranks(self) -> Table:
         """rank, count, node, device, program, busy_seconds, slowed_seconds (of them, beside communication),
-        idle_seconds.<reason>; seconds a step and member.
+        communication_seconds, hidden_communication_seconds (of them, beside computation), idle_seconds.<reason>; seconds a step and member.
         """
         return Table._of_rows("ranks", self._dict["ranks"], _COLUMNS["ranks"])
 

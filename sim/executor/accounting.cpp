@@ -27,6 +27,12 @@ void Accounting::idle(std::uint32_t r, Reason reason, SimTime begin, SimTime end
   rank.steps[rank.finished].idle[static_cast<std::size_t>(reason)] += end - begin;
 }
 
+void Accounting::communicated(std::uint32_t r, Duration communication, Duration hidden) {
+  StepAccount& account = ranks_[r].steps[ranks_[r].finished];
+  account.communication += communication;
+  account.hidden_communication += hidden;
+}
+
 void Accounting::add(std::uint32_t r, const StepAccount& more, SimTime until) {
   Rank& rank = ranks_[r];
   StepAccount& account = rank.steps[rank.finished];

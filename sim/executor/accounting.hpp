@@ -21,6 +21,8 @@ class Accounting {
   // `slowed`: of it, what communication beside the kernel cost.
   void busy(std::uint32_t rank, SimTime begin, SimTime end, Duration slowed = {});
   void idle(std::uint32_t rank, Reason reason, SimTime begin, SimTime end);
+  // Of its open step, beside what busy() and idle() divide.
+  void communicated(std::uint32_t rank, Duration communication, Duration hidden);
   // Many intervals of its open step at once, up to `until`.
   void add(std::uint32_t rank, const StepAccount& more, SimTime until);
   // A rank class has done its own part of a step. Returns true when it was the last: the step ends now.

@@ -12,15 +12,7 @@ std::vector<Interval> Executor::take_computed_beside(std::uint32_t r) {
   RankState& rank = ranks_[r];
   std::vector<Interval> all = std::exchange(rank.computed_beside, {});
   for (const ComputeState& each : rank.beside) all.push_back({(*rank.trace)[each.op].begin, now()});
-  std::sort(all.begin(), all.end());
-  std::vector<Interval> merged;
-  for (const Interval& each : all) {
-    if (merged.empty() || merged.back().end < each.begin)
-      merged.push_back(each);
-    else
-      merged.back().end = std::max(merged.back().end, each.end);
-  }
-  return merged;
+  return united(std::move(all));
 }
 
 void Executor::charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until) {

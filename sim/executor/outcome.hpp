@@ -35,7 +35,9 @@ inline constexpr std::size_t kReasons = 10;
 struct StepAccount {
   Duration busy{};
   std::array<Duration, kReasons> idle{};
-  Duration slowed{};  // of busy: how much longer kernels took beside communication than alone
+  Duration slowed{};                // of busy: how much longer kernels took beside communication than alone
+  Duration communication{};         // in which a collective or message of the rank is under way
+  Duration hidden_communication{};  // of it: in which the rank computes as well
 };
 
 // Ranks that behave alike; without folding every class has one member.

@@ -6,6 +6,7 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/executor/compute_state.hpp"
+#include "sim/executor/intervals.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/trace.hpp"
 #include "sim/fold/fold.hpp"
@@ -16,11 +17,6 @@ namespace topsim::executor {
 [[nodiscard]] inline Duration work_of(const program::Op& op, double slowdown) {
   return Duration(nearest(static_cast<double>(op.duration.count()) * slowdown));
 }
-
-struct Interval {
-  SimTime begin, end;
-  auto operator<=>(const Interval&) const = default;
-};
 
 struct RankState {
   const program::RankProgram* program;

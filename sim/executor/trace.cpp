@@ -1,6 +1,9 @@
 #include "sim/executor/trace.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/executor/intervals.hpp"
 
 namespace topsim::executor {
 namespace {
@@ -13,6 +16,28 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
   }
 }
 }  // namespace
+
+Together computed_and_communicated(const program::RankProgram& program, const StreamTable& table,
+                                   const Trace& trace) {
+  std::vector<Interval> computing, communicating;
+  for (const std::vector<std::uint32_t>& stream : table.ops) {
+    for (const std::uint32_t index : stream) {
+      using program::OpKind;
+      const OpKind kind = program.ops[index].kind;
+      if (kind == OpKind::host_work || kind == OpKind::host_copy) continue;
+      const OpTrace op = trace[index];
+      const bool message = kind == OpKind::send || kind == OpKind::recv;
+      std::vector<Interval>& its = kind == OpKind::compute ? computing : communicating;
+      if (!its.empty() && its.back().end == op.begin && !message)
+        its.back().end = op.end;  // most follow each other at once
+      else
+        its.push_back({message ? op.ready : op.begin, op.end});
+    }
+  }
+  if (communicating.empty()) return {};
+  communicating = united(std::move(communicating));
+  return {length(communicating), common(communicating, united(std::move(computing)))};
+}
 
 void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
                   const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,

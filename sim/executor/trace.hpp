@@ -48,6 +48,14 @@ struct OpCharge {
   return its.blocker != kNotAsked ? its.blocker : find_blocker(program, table, trace, op, its.begin);
 }
 
+// Of a step that the rank class has done: in which a collective (from its own arrival, when its kernel takes
+// its SMs) or a message (from when both ends are there) is under way, and in which of that it computes, too.
+struct Together {
+  Duration communication{}, hidden{};
+};
+[[nodiscard]] Together computed_and_communicated(const program::RankProgram& program,
+                                                 const StreamTable& table, const Trace& trace);
+
 // Splits [from, to), during which compute waited for `blocker` (of op `blocked`; kNoOp: of the step's end),
 // into legs with one reason each: the communication's own time, the wait for its last member, and before its
 // arrival whatever held it up in turn. The host is charged from when it resumed issuing, at the end of the op

@@ -12,13 +12,15 @@ constexpr std::size_t kParts = executor::kReasons + 1;  // busy, then the reason
 
 struct Sum {
   std::array<Wide, kParts> parts{};
-  Wide slowed = 0;
+  Wide slowed = 0, communication = 0, hidden = 0;
   Wide samples = 0;
 
   void add(const executor::RankClass& ranks, Wide members) {
     for (const executor::StepAccount& step : ranks.steps) {
       parts[0] += members * step.busy.count();
       slowed += members * step.slowed.count();
+      communication += members * step.communication.count();
+      hidden += members * step.hidden_communication.count();
       for (std::size_t i = 0; i < step.idle.size(); ++i) parts[i + 1] += members * step.idle[i].count();
     }
     samples += members * static_cast<Wide>(ranks.steps.size());
@@ -46,9 +48,13 @@ Account mean(const Sum& sum) {
   for (std::size_t i = 0; missing > 0; ++i, --missing) ++rounded[order[i]];
 
   account.busy = Duration(rounded[0]);
-  account.slowed =
-      std::min(account.busy, Duration(static_cast<std::int64_t>(round_half_up(sum.slowed, sum.samples))));
   for (std::size_t i = 0; i < account.idle.size(); ++i) account.idle[i] = Duration(rounded[i + 1]);
+  const auto mean_of = [&](Wide total, Duration most) {
+    return std::min(most, Duration(static_cast<std::int64_t>(round_half_up(total, sum.samples))));
+  };
+  account.slowed = mean_of(sum.slowed, account.busy);
+  account.communication = mean_of(sum.communication, account.total());
+  account.hidden_communication = mean_of(sum.hidden, std::min(account.busy, account.communication));
   return account;
 }
 }  // namespace

@@ -16,7 +16,10 @@ namespace topsim::metrics {
 struct Account {
   Duration busy{};
   std::array<Duration, executor::kReasons> idle{};
-  Duration slowed{};  // of busy, by communication beside it; not added to the sum
+  // Not added to the sum:
+  Duration slowed{};                // of busy, by communication beside it
+  Duration communication{};         // in which a collective or message is under way
+  Duration hidden_communication{};  // of it, beside computation
   [[nodiscard]] Duration idle_total() const;
   [[nodiscard]] Duration total() const { return busy + idle_total(); }
   friend bool operator==(const Account&, const Account&) = default;

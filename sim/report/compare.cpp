@@ -131,6 +131,10 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
   }
   rows.add("accelerators.busy_seconds", Unit::seconds, c, si(result.account.busy), per_step);
   rows.add("accelerators.slowed_seconds", Unit::seconds, c, si(result.account.slowed), per_step);
+  // Communication that is hidden costs nothing, and what is not is among the idle seconds.
+  rows.add("accelerators.communication_seconds", Unit::seconds, c, si(result.account.communication), 0);
+  rows.add("accelerators.hidden_communication_seconds", Unit::seconds, c,
+           si(result.account.hidden_communication), 0);
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     rows.add(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<Reason>(i))), Unit::seconds, c,
              si(result.account.idle[i]), per_step);

@@ -134,6 +134,8 @@ std::string metric_label(const std::string& metric) {
       {"step.seconds", "step time"},
       {"accelerators.busy_seconds", "accelerator busy"},
       {"accelerators.slowed_seconds", "of busy: slowed"},
+      {"accelerators.communication_seconds", "communication"},
+      {"accelerators.hidden_communication_seconds", "of it: hidden"},
       {"throughput.tokens_per_second", "tokens per second"},
       {"throughput.mfu", "model FLOPs utilisation"},
       {"memory.per_accelerator_bytes", "memory of the fullest"},

@@ -47,6 +47,8 @@ std::string summary_csv(const Result& result) {
   fact("accelerators.count", result.accelerators);
   metric("accelerators.busy_seconds", si(result.account.busy));
   metric("accelerators.slowed_seconds", si(result.account.slowed));
+  metric("accelerators.communication_seconds", si(result.account.communication));
+  metric("accelerators.hidden_communication_seconds", si(result.account.hidden_communication));
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     metric(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<executor::Reason>(i))),
            si(result.account.idle[i]));
@@ -70,13 +72,13 @@ std::string ranks_csv(const Result& result) {
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
     out += fmt::format(",idle_{}_seconds", name_of(static_cast<executor::Reason>(i)));
   }
-  out += ",slowed_seconds\n";
+  out += ",slowed_seconds,communication_seconds,hidden_communication_seconds\n";
   for (const RankRow& each : result.ranks) {
     std::string idle;
     for (Duration time : each.account.idle) idle += fmt::format(",{}", si(time));
-    row(out, "{},{},{},{},{},{},{}{},{}", csv_field(result.name), each.rank, each.count, each.node,
-        csv_field(each.device), csv_field(each.program), si(each.account.busy), idle,
-        si(each.account.slowed));
+    row(out, "{},{},{},{},{},{},{}{},{},{},{}", csv_field(result.name), each.rank, each.count, each.node,
+        csv_field(each.device), csv_field(each.program), si(each.account.busy), idle, si(each.account.slowed),
+        si(each.account.communication), si(each.account.hidden_communication));
   }
   return out;
 }

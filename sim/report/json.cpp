@@ -71,6 +71,8 @@ json accelerators_json(const Result& result) {
           {"library", result.library},
           {"busy_seconds", si(result.account.busy)},
           {"slowed_seconds", si(result.account.slowed)},
+          {"communication_seconds", si(result.account.communication)},
+          {"hidden_communication_seconds", si(result.account.hidden_communication)},
           {"idle_fraction", step > 0 ? si(result.account.idle_total()) / step : 0.0},
           {"idle_seconds", idle_json(result.account)}};
 }
@@ -88,8 +90,10 @@ std::vector<executor::Reason> sorted_reasons() {
 void add(const RankRow& row, RowText& out) {
   static const std::vector<executor::Reason> reasons = sorted_reasons();
   out.add("busy_seconds", si(row.account.busy));
+  out.add("communication_seconds", si(row.account.communication));
   out.add("count", row.count);
   out.add("device", row.device);
+  out.add("hidden_communication_seconds", si(row.account.hidden_communication));
   out.begin_object("idle_seconds");
   for (const executor::Reason reason : reasons)
     out.add(name_of(reason), si(row.account.idle[static_cast<std::size_t>(reason)]));

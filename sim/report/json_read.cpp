@@ -20,6 +20,8 @@ metrics::Account account_of(const json& value) {
   metrics::Account account;
   account.busy = time_of(value.at("busy_seconds"));
   account.slowed = from_seconds(value.value("slowed_seconds", 0.0));
+  account.communication = from_seconds(value.value("communication_seconds", 0.0));
+  account.hidden_communication = from_seconds(value.value("hidden_communication_seconds", 0.0));
   for (std::size_t i = 0; i < account.idle.size(); ++i) {
     const std::string reason(name_of(static_cast<executor::Reason>(i)));
     if (value.at("idle_seconds").contains(reason))

@@ -41,6 +41,10 @@ std::string text_of(const RankRow& rank, std::uint32_t alike) {
     text += fmt::format("  {:<26}{:>10}\n", reason_text(static_cast<executor::Reason>(i)),
                         duration_text(rank.account.idle[i]));
   }
+  if (rank.account.communication > Duration{})
+    text += fmt::format("  {:<26}{:>10}, {} of it hidden beside computation\n", "communication",
+                        duration_text(rank.account.communication),
+                        duration_text(rank.account.hidden_communication));
   return text;
 }
 

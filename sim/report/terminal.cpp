@@ -149,12 +149,15 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
   }
 }
 
-// Shown as part of the busy time, from 1 % of the step on.
-void slowed(Screen& screen, const Result& result) {
-  const double step = seconds(result.step), lost = seconds(result.account.slowed);
-  if (step <= 0 || lost < 0.01 * step) return;
-  screen.answer("of busy: slowed", percent_text(lost / step),
-                duration_text(result.account.slowed) + " that kernels lose beside communication");
+// From 1 % of the step on. What is not hidden is among the idle reasons, unless the rank waited for something
+// else meanwhile.
+void communication(Screen& screen, const Result& result) {
+  const double step = seconds(result.step), under_way = seconds(result.account.communication);
+  if (step <= 0 || under_way < 0.01 * step) return;
+  std::string text = percent_text(seconds(result.account.hidden_communication) / under_way) + " of it hidden";
+  if (seconds(result.account.slowed) >= 0.01 * step)
+    text += "; it slows kernels by " + duration_text(result.account.slowed);
+  screen.answer("communication", percent_text(under_way / step), text);
 }
 
 void goodput(Screen& screen, const Result& result) {
@@ -320,7 +323,7 @@ void draw(Screen& screen, const Result& result, const std::optional<RunRecord>& 
   screen.blank();
   answer(screen, result);
   if (!result.step_times.empty()) reasons(screen, result, rows.reasons);
-  slowed(screen, result);
+  communication(screen, result);
   memory(screen, result);
   goodput(screen, result);
   screen.blank();

@@ -1,6 +1,7 @@
 #include "sim/validation/case.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 
@@ -57,6 +58,12 @@ std::optional<program::CollectiveKind> collective_of(const Node& node, Reader& r
   return std::nullopt;
 }
 
+std::optional<Share> share_of(const std::string& column) {
+  for (std::size_t i = 0; i < kShares; ++i)
+    if (const auto share = static_cast<Share>(i); column == name_of(share)) return share;
+  return std::nullopt;
+}
+
 class TableReader {
  public:
   TableReader(const Node& root, CaseFile& file, Reader& reader) : root_(root), file_(file), reader_(reader) {}
@@ -70,6 +77,7 @@ class TableReader {
     base_ = config::to_text(base.value());
     for (std::size_t i = 0; i < columns.size(); ++i) columns_.push_back(columns[i].text());
     for (std::size_t i = 0; i < rows.size(); ++i) read_row(rows[i]);
+    for (const auto& [row, at] : read_) check(row, file_.cases[at]);
   }
 
  private:
@@ -86,12 +94,28 @@ class TableReader {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (!row[i].is(Kind::null)) read_cell(columns_[i], row[i], result);
     }
-    if (!names_.insert(result.name).second) reader_.problem(row, "the name \"" + result.name + "\" is taken");
-    const bool figure = result.published > Duration{} || result.memory || result.idle || result.communication;
-    if (result.collective ? result.points.empty() : !figure)
-      reader_.problem(row, "a row needs a published figure", "",
-                      "\"published\", or \"collective\" and \"points\"");
+    if (!names_.emplace(result.name, file_.cases.size()).second)
+      reader_.problem(row, "the name \"" + result.name + "\" is taken");
+    if (!result.compared_with.empty()) compared_.insert(result.compared_with);
+    read_.emplace_back(row, file_.cases.size());
     file_.cases.push_back(std::move(result));
+  }
+
+  // What rows say of each other.
+  void check(const Node& row, const Case& c) {
+    const bool figure = c.published > Duration{} || c.memory || !c.shares.empty() || c.ratio;
+    if (c.collective ? c.points.empty() : !figure && !compared_.contains(c.name))
+      reader_.problem(row, "a row needs a published figure", "",
+                      "\"published\", \"ratio\", a share, or \"collective\" and \"points\"");
+    if (c.ratio && c.compared_with.empty())
+      reader_.problem(row, "a ratio is to another row", "", "\"compared_with\" names it");
+    if (c.compared_with.empty()) return;
+    const auto other = names_.find(c.compared_with);
+    if (other == names_.end() || c.compared_with == c.name)
+      return reader_.problem(row, "no other row is named \"" + c.compared_with + '"');
+    const Case& base = file_.cases[other->second];
+    if (!c.ratio && (c.published <= Duration{} || base.published <= Duration{}))
+      reader_.problem(row, "a comparison needs the times of both rows, or a ratio");
   }
 
   void read_cell(const std::string& column, const Node& cell, Case& out) {
@@ -109,10 +133,12 @@ class TableReader {
       Bytes value{};
       config::codec_for<Bytes>()->read(cell, value, reader_);
       out.memory = value;
-    } else if (column == "idle" || column == "communication") {
-      double value = 0;
-      config::codec_for<double>()->read(cell, value, reader_);
-      (column == "idle" ? out.idle : out.communication) = value;
+    } else if (const auto share = share_of(column)) {
+      config::codec_for<double>()->read(cell, out.shares[*share], reader_);
+    } else if (column == "compared_with") {
+      out.compared_with = cell.text();
+    } else if (column == "ratio") {
+      config::codec_for<double>()->read(cell, out.ratio.emplace(), reader_);
     } else if (column == "collective") {
       out.collective = collective_of(cell, reader_);
     } else if (column == "points") {
@@ -145,18 +171,27 @@ class TableReader {
   Reader& reader_;
   std::string base_;
   std::vector<std::string> columns_;
-  std::set<std::string> names_;
+  std::map<std::string, std::size_t> names_;  // to file_.cases
+  std::set<std::string> compared_;            // what rows are compared with
+  std::vector<std::pair<Node, std::size_t>> read_;
 };
 
 bool names(const std::string& word, const CaseFile& file, const Case& c) {
   if (word == file.name || word == c.family || word == c.name) return true;
   if (word == c.family + "/memory") return c.memory.has_value();
-  if (word == c.family + "/idle") return c.idle.has_value();
-  if (word == c.family + "/communication") return c.communication.has_value();
+  if (word == c.family + "/compared") return !c.compared_with.empty();
+  for (const auto& [share, value] : c.shares)
+    if (word == c.family + '/' + name_of(share)) return true;
   return std::any_of(c.points.begin(), c.points.end(),
                      [&](const Point& point) { return word == band_of(c.family, point.size); });
 }
 }  // namespace
+
+std::string name_of(Share share) {
+  constexpr std::array<const char*, kShares> kNames{"idle", "communication", "communication_busy",
+                                                    "overlapped", "communication_of_kernels"};
+  return kNames.at(static_cast<std::size_t>(share));
+}
 
 CaseFile read_case_file(const std::string& path) {
   const config::Document document = config::Document::read_file(path);
@@ -194,15 +229,15 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
 
   std::set<std::string> used;
   for (CaseFile& file : files) {
-    std::erase_if(file.cases, [&](const Case& c) {
-      bool keep = false;
+    std::set<std::string> kept;
+    for (const Case& c : file.cases) {
       for (const std::string& word : names_wanted) {
         if (!names(word, file, c)) continue;
-        keep = true;
+        kept.insert({c.name, c.compared_with});
         used.insert(word);
       }
-      return !keep;
-    });
+    }
+    std::erase_if(file.cases, [&](const Case& c) { return !kept.contains(c.name); });
   }
   for (const std::string& word : names_wanted) {
     if (used.contains(word)) continue;

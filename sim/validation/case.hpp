@@ -16,13 +16,22 @@
 //   release                of the framework; rows of different releases are not ranked together
 //   published              time of a step
 //   memory                 of the same run: the fullest accelerator's peak; cases of the family FILE/memory
-//   idle                   the share of the step in which an accelerator waits; FILE/idle
-//   communication          the part of it that it waits for messages; FILE/communication
+//   a share                FILE/idle and so on:
+//     idle                     of the step, in which an accelerator computes nothing
+//     communication            of the step, in which it does so because of messages
+//     communication_busy       of the step, in which messages of its own are under way
+//     overlapped               of that time, in which it computes as well
+//     communication_of_kernels that time over its sum with the time of computing
+//   compared_with          another row of the file; FILE/compared has the ratio of the row's cost to that
+//   row's, in
+//                          accelerator seconds a sample
+//   ratio                  that ratio as published, where the times are not
 //   collective, points     a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB), FILE/medium
 //                          and FILE/large (16 MB and above)
 // "scored": false keeps a file out of the total over families: rows that miss a part of their configuration.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +42,16 @@
 #include "sim/program/program.hpp"
 
 namespace topsim::validation {
+
+enum class Share : std::uint8_t {
+  idle,
+  communication,
+  communication_busy,
+  overlapped,
+  communication_of_kernels
+};
+inline constexpr std::size_t kShares = 5;
+[[nodiscard]] std::string name_of(Share share);  // the column's
 
 struct Point {
   Bytes size{};
@@ -47,7 +66,9 @@ struct Case {
   std::vector<std::string> assignments;  // what the row changes, as --set does
   Duration published{};                  // of the step; 0: not asked for
   std::optional<Bytes> memory;
-  std::optional<double> idle, communication;  // shares of the step
+  std::map<Share, double> shares;
+  std::string compared_with;    // name of another case of the file; empty: none
+  std::optional<double> ratio;  // published cost of this row over that one's
   std::optional<program::CollectiveKind> collective;
   std::vector<Point> points;  // of the collective
 };

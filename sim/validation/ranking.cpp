@@ -112,6 +112,13 @@ void rank(const Group& steps, Summary& summary) {
       }
     }
   }
+  for (const Prediction* p : steps) {  // a comparison is a pair
+    if (p->figure != Figure::ratio || !p->predicted) continue;
+    const int order = sign(p->published - 1) * sign(*p->predicted - 1);
+    if (order == 0) continue;
+    all.add(p->family, order);
+    if (std::abs(std::log(p->published)) > std::log1p(kNoiseFloor)) distinct.add(p->family, order);
+  }
   summary.pairs = all.pairs();
   summary.distinct_pairs = distinct.pairs();
   summary.tau = all.mean_of_families();

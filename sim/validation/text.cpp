@@ -22,6 +22,7 @@ std::string signed_percent(double share) {
 std::string figure_text(const Prediction& p, double value) {
   if (p.figure == Figure::memory) return fmt::format("{:.5g} GiB", value / (1 << 30));
   if (p.figure == Figure::share) return percent(value);
+  if (p.figure == Figure::ratio) return fmt::format("{:.4g}", value);
   return value < 0.1 ? fmt::format("{:.5g} us", value * 1e6) : fmt::format("{:.5g} s", value);
 }
 const char* name_of(Figure figure) {
@@ -32,6 +33,8 @@ const char* name_of(Figure figure) {
       return "memory";
     case Figure::share:
       return "share";
+    case Figure::ratio:
+      return "ratio";
     case Figure::collective:
       return "collective";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "sim/base/parallel.hpp"
@@ -33,12 +34,14 @@ std::vector<Prediction> asked_for(const Case& c) {
     results.back().ranking = ranking_of(c);
     results.back().series = series_of(c);
   }
-  const auto add = [&](const char* what, Figure figure, double value) {
+  const auto add = [&](const std::string& what, Figure figure, double value) {
     results.push_back(prediction_of(c, c.name + ' ' + what, c.family + '/' + what, figure, value));
   };
   if (c.memory) add("memory", Figure::memory, static_cast<double>(c.memory->value()));
-  if (c.idle) add("idle", Figure::share, *c.idle);
-  if (c.communication) add("communication", Figure::share, *c.communication);
+  for (const auto& [share, value] : c.shares) {
+    add(name_of(share), Figure::share, value);
+    results.back().share = share;
+  }
   for (const Point& point : c.points)
     results.push_back(prediction_of(c, c.name + ' ' + config::to_text(point.size),
                                     band_of(c.family, point.size), Figure::collective,
@@ -46,14 +49,32 @@ std::vector<Prediction> asked_for(const Case& c) {
   return results;
 }
 
-// The share of the step in which an accelerator waits for messages.
-double communication_share(const metrics::Account& account) {
+// The part of the step in which an accelerator waits for messages.
+double exposed_communication(const metrics::Account& account) {
   using executor::Reason;
   double waits = 0;
   for (const Reason reason : {Reason::tensor_parallel, Reason::data_parallel, Reason::pipeline_transfer,
                               Reason::context_parallel, Reason::expert_parallel})
     waits += seconds(account.idle[static_cast<std::size_t>(reason)]);
   return waits / seconds(account.total());
+}
+
+double share_of(Share share, const metrics::Account& account) {
+  const double step = seconds(account.total()), busy = seconds(account.busy);
+  const double communicating = seconds(account.communication);
+  switch (share) {
+    case Share::idle:
+      return seconds(account.idle_total()) / step;
+    case Share::communication:
+      return exposed_communication(account);
+    case Share::communication_busy:
+      return communicating / step;
+    case Share::overlapped:
+      return communicating > 0 ? seconds(account.hidden_communication) / communicating : 0;
+    case Share::communication_of_kernels:
+      return communicating > 0 ? communicating / (communicating + busy) : 0;
+  }
+  return 0;
 }
 
 // The total to which a prediction belongs.
@@ -65,42 +86,52 @@ std::string total_of(const Prediction& p) {
       return "memory";
     case Figure::collective:
       return "collectives" + p.family.substr(p.family.rfind('/'));
+    case Figure::ratio:
+      return "comparisons";
     case Figure::share:
       break;
   }
   return "shares";
 }
 
+// What a case has, and what others are compared with.
+struct Predicted {
+  std::vector<Prediction> figures;
+  double accelerators = 0, samples = 0;  // of a step
+  double step = 0;                       // s; 0: not simulated
+  std::string problem;
+  [[nodiscard]] double cost(double seconds) const { return seconds * accelerators / samples; }
+};
+
 void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                   const std::shared_ptr<collective::Searches>& searches, executor::Progress& progress,
-                  std::vector<Prediction>& results) {
+                  Predicted& out) {
   scenario::SimulateOptions options;
   options.searches = searches;
   options.allow_oom = true;  // the real run fitted; our memory estimate is reported
   const report::Result result = scenario::simulate(scenario, catalogue, options, &progress).result;
-  for (Prediction& p : results) {
+  out.step = seconds(result.step);
+  out.accelerators = result.accelerators;
+  out.samples = result.throughput.samples_per_second * out.step;
+  for (Prediction& p : out.figures) {
     p.fits = result.memory.fits;
-    p.accelerators = result.accelerators;
-    p.samples = result.throughput.samples_per_second * seconds(result.step);
-    if (p.figure == Figure::step) p.predicted = seconds(result.step);
+    p.accelerators = out.accelerators;
+    p.samples = out.samples;
+    if (p.figure == Figure::step) p.predicted = out.step;
     if (p.figure == Figure::memory) p.predicted = static_cast<double>(result.memory.per_accelerator.value());
-    if (p.figure != Figure::share) continue;
-    p.predicted = p.family.ends_with("/idle")
-                      ? seconds(result.account.idle_total()) / seconds(result.account.total())
-                      : communication_share(result.account);
+    if (p.share) p.predicted = share_of(*p.share, result.account);
   }
 }
 
-std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalogue,
-                                const config::Library& library,
-                                const std::shared_ptr<collective::Searches>& searches,
-                                executor::Progress& progress) {
-  std::vector<Prediction> results = asked_for(c);
+Predicted predict(const Case& c, const topology::Catalogue& catalogue, const config::Library& library,
+                  const std::shared_ptr<collective::Searches>& searches, executor::Progress& progress) {
+  Predicted out;
+  std::vector<Prediction>& results = out.figures = asked_for(c);
   try {
     const scenario::Scenario scenario = scenario::parse_scenario(c.base, c.name, c.assignments, library);
     if (!c.collective) {
-      predict_step(scenario, catalogue, searches, progress, results);
-      return results;
+      predict_step(scenario, catalogue, searches, progress, out);
+      return out;
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Bytes size = c.points[i].size;
@@ -112,9 +143,22 @@ std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalo
       results[i].predicted = seconds(rows.front().time);
     }
   } catch (const ConfigError& error) {
-    for (Prediction& p : results) p.problem = error.problems().front().message;
+    out.problem = error.problems().front().message;
+    for (Prediction& p : results) p.problem = out.problem;
   }
-  return results;
+  return out;
+}
+
+// The case beside the one that it names.
+Prediction compare(const Case& c, const Predicted& its, const Case& base, const Predicted& bases) {
+  Prediction p = prediction_of(c, c.name + " / " + base.name, c.family + "/compared", Figure::ratio,
+                               c.ratio.value_or(0));
+  p.problem = its.problem.empty() ? bases.problem : its.problem;
+  if (its.step > 0 && bases.step > 0) {
+    p.predicted = its.cost(its.step) / bases.cost(bases.step);
+    if (!c.ratio) p.published = its.cost(seconds(c.published)) / bases.cost(seconds(base.published));
+  }
+  return p;
 }
 
 // The value below which `share` of the weight lies, or the mean of two values if it is between them: the
@@ -182,26 +226,41 @@ bool Report::passed() const {
 Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,
                 const config::Library& library, int jobs, executor::Progress* progress) {
   std::vector<const Case*> cases;
-  for (const CaseFile& file : files)
-    for (const Case& c : file.cases) cases.push_back(&c);
-  std::vector<std::vector<Prediction>> predicted(cases.size());
+  std::map<const Case*, std::size_t> compared;  // with which
+  for (const CaseFile& file : files) {
+    const std::size_t first = cases.size();
+    for (const Case& c : file.cases) {
+      cases.push_back(&c);
+      if (c.compared_with.empty()) continue;
+      const auto base = std::find_if(file.cases.begin(), file.cases.end(),
+                                     [&](const Case& other) { return other.name == c.compared_with; });
+      compared[&c] = first + static_cast<std::size_t>(base - file.cases.begin());
+    }
+  }
+  std::vector<Predicted> predicted(cases.size());
   if (progress != nullptr) progress->runs_total = cases.size();
   const auto stopped = [&] { return progress != nullptr && progress->stop; };
   const std::shared_ptr<collective::Searches> searches = collective::no_searches_yet();
   const auto predict_one = [&](std::size_t i) {
     executor::Progress run;
     if (progress != nullptr) run.stop_all = &progress->stop;
-    std::vector<Prediction> predictions = predict(*cases[i], catalogue, library, searches, run);
+    Predicted done = predict(*cases[i], catalogue, library, searches, run);
     if (stopped()) return;
-    predicted[i] = std::move(predictions);
+    predicted[i] = std::move(done);
     if (progress != nullptr) ++progress->runs_done;
   };
   parallel::in_order(cases.size(), jobs, predict_one, stopped);
 
   Report report;
   report.complete = !stopped();
-  for (std::vector<Prediction>& some : predicted)
-    std::move(some.begin(), some.end(), std::back_inserter(report.predictions));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::ranges::copy(predicted[i].figures, std::back_inserter(report.predictions));
+    const auto base = compared.find(cases[i]);
+    if (base == compared.end()) continue;
+    if (Prediction p = compare(*cases[i], predicted[i], *cases[base->second], predicted[base->second]);
+        p.predicted || !p.problem.empty())  // neither: interrupted
+      report.predictions.push_back(std::move(p));
+  }
   std::map<std::string, std::vector<const Prediction*>> members;
   for (const Prediction& p : report.predictions) members[p.family].push_back(&p);
   for (const auto& [family, predictions] : members) report.families[family] = summarise(predictions);

@@ -12,12 +12,13 @@
 
 namespace topsim::validation {
 
-enum class Figure : std::uint8_t { step, collective, memory, share };
+enum class Figure : std::uint8_t { step, collective, memory, share, ratio };
 
 struct Prediction {
   std::string name, family, source;
   Figure figure = Figure::step;
-  double published = 0;             // s, bytes, or a share
+  std::optional<Share> share;       // which, of Figure::share
+  double published = 0;             // s, bytes, a share, or a ratio of costs
   std::optional<double> predicted;  // the same; unset: it could not be simulated
   std::string problem;              // why not
   bool fits = true;                 // the model's memory, as the product counts it
@@ -32,8 +33,9 @@ struct Summary {
   std::size_t cases = 0, failed = 0;  // failed: could not be simulated; not in the figures below
   double mean = 0, median = 0, percentile_90 = 0, max = 0;  // of the absolute errors
   double bias = 0;                                          // mean error
-  std::optional<double> tau, slope;                         // ranking.hpp; tau: families weigh the same
-  std::optional<double> tau_of_pairs;                       // every pair the same, whatever its family
+  // ranking.hpp. tau: families weigh the same; of comparisons: whether they name the same as cheaper.
+  std::optional<double> tau, slope;
+  std::optional<double> tau_of_pairs;      // every pair the same, whatever its family
   std::optional<double> tau_beyond_noise;  // as tau, of pairs that were published further apart than noise
   std::size_t pairs = 0, distinct_pairs = 0, series = 0;  // that they are of
   Bar bar, goal;

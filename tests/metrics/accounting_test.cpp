@@ -42,6 +42,10 @@ TEST(Accounting, WhatCommunicationCostsIsAMeanOfItsOwn) {
   executor::RankClass ranks{0, {RankId(0)}, {step_of(8, 2, 0), step_of(8, 2, 0)}};
   ranks.steps[0].slowed = 3_ps;  // and nothing in the other: 1.5, half up
   EXPECT_EQ(mean_account(ranks).slowed, 2_ps);
+  ranks.steps[0].communication = 5_ps, ranks.steps[1].communication = 6_ps;  // 5.5, half up
+  ranks.steps[1].hidden_communication = 4_ps;
+  EXPECT_EQ(mean_account(ranks).communication, 6_ps);
+  EXPECT_EQ(mean_account(ranks).hidden_communication, 2_ps);
   EXPECT_EQ(mean_account(ranks).total(), 10_ps);
 }
 

@@ -12,14 +12,14 @@
 namespace topsim::property::folding_test {
 
 struct PerItem {
-  std::vector<double> ranks;              // picoseconds: busy and idle by reason, rank by rank
+  std::vector<double> ranks;  // picoseconds: busy, communication, hidden of it, idle by reason; rank by rank
   std::map<std::uint32_t, double> bytes;  // by link
   double end = 0;                         // picoseconds
   std::uint64_t events = 0;
 };
 
 PerItem spread(const executor::Outcome& outcome, std::uint32_t ranks) {
-  constexpr std::size_t kColumns = executor::kReasons + 1;
+  constexpr std::size_t kColumns = executor::kReasons + 3;
   PerItem result;
   result.ranks.assign(ranks * kColumns, 0.0);
   for (const auto& cls : outcome.ranks) {
@@ -27,8 +27,10 @@ PerItem spread(const executor::Outcome& outcome, std::uint32_t ranks) {
       double* row = &result.ranks[member.index() * kColumns];
       for (const auto& step : cls.steps) {
         row[0] += static_cast<double>(step.busy.count());
+        row[1] += static_cast<double>(step.communication.count());
+        row[2] += static_cast<double>(step.hidden_communication.count());
         for (std::size_t r = 0; r < executor::kReasons; ++r)
-          row[r + 1] += static_cast<double>(step.idle[r].count());
+          row[r + 3] += static_cast<double>(step.idle[r].count());
       }
     }
   }

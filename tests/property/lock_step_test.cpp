@@ -47,6 +47,9 @@ void expect_same(const executor::Outcome& quick, const executor::Outcome& slow,
   for (std::size_t r = 0; r < quick.ranks.size(); ++r) {
     for (std::size_t s = 0; s < quick.ranks[r].steps.size(); ++s) {
       EXPECT_EQ(quick.ranks[r].steps[s].busy, slow.ranks[r].steps[s].busy) << "rank class " << r;
+      EXPECT_EQ(quick.ranks[r].steps[s].communication, slow.ranks[r].steps[s].communication) << r;
+      EXPECT_EQ(quick.ranks[r].steps[s].hidden_communication, slow.ranks[r].steps[s].hidden_communication)
+          << r;
       EXPECT_EQ(quick.ranks[r].steps[s].slowed, slow.ranks[r].steps[s].slowed) << "rank class " << r;
       EXPECT_EQ(quick.ranks[r].steps[s].idle, slow.ranks[r].steps[s].idle) << "rank class " << r;
     }

@@ -51,12 +51,15 @@ TEST(Result, CriticalPathIsSummedByOpAndByLimitingLink) {
 TEST(ResultJson, WhatCommunicationCostsKernelsIsAPartOfTheBusyTime) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
-  outcome.ranks[0].steps[0].slowed = outcome.ranks[0].steps[1].slowed = 1_ms;
+  for (executor::StepAccount& step : outcome.ranks[0].steps)
+    step.slowed = step.hidden_communication = 1_ms, step.communication = 3_ms;
   const Result result = make_result(facts(), topology, two_ranks(), memory(), outcome);
   EXPECT_EQ(result.account.total(), result.step);  // it adds nothing to the sum
   const nlohmann::json document = nlohmann::json::parse(to_json(result));
   EXPECT_EQ(document["accelerators"]["slowed_seconds"], 5e-4);  // 1 ms of one rank of two
   EXPECT_EQ(document["ranks"][0]["slowed_seconds"], 1e-3);
+  EXPECT_EQ(document["accelerators"]["communication_seconds"], 1.5e-3);
+  EXPECT_EQ(document["ranks"][0]["hidden_communication_seconds"], 1e-3);
   EXPECT_EQ(to_json(result_from_json(document.dump(1) + '\n', "result.json")), to_json(result));
 }
 

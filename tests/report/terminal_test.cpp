@@ -47,13 +47,16 @@ TEST(Terminal, TheAnswerStandsOnTheFirstScreenWithItsUnit) {
   EXPECT_THAT(text, HasSubstr("exposed data parallel           3.50 ms"));
 }
 
-TEST(Terminal, WhatCommunicationCostsKernelsStandsBelowTheReasons) {
+// Of 10 ms: 4 of communication, of which 3 are hidden.
+TEST(Terminal, CommunicationStandsBelowTheReasonsWithWhatItCostsKernels) {
   Result result = sample_result();
-  result.account.slowed = 90_us;  // less than 1 % of 10 ms
-  EXPECT_THAT(to_terminal(result, {}), Not(HasSubstr("of busy: slowed")));
+  result.account.communication = 90_us;  // less than 1 % of the step
+  EXPECT_THAT(to_terminal(result, {}), Not(HasSubstr("communication   ")));
+  result.account.communication = 4_ms;
+  result.account.hidden_communication = 3_ms;
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("communication     40.0 %      75.0 % of it hidden\n"));
   result.account.slowed = 1_ms;
-  EXPECT_THAT(to_terminal(result, {}),
-              HasSubstr("of busy: slowed   10.0 %      1.00 ms that kernels lose beside communication"));
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("75.0 % of it hidden; it slows kernels by 1.00 ms\n"));
 }
 
 TEST(Terminal, ATraceHasMessagesAndNoPipeline) {

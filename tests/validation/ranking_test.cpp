@@ -54,6 +54,17 @@ TEST(Ranking, PairsWithinTheNoiseAreNotClear) {
   EXPECT_NEAR(*summary.tau_beyond_noise, 0, 1e-12);
 }
 
+// A comparison is a pair: cheaper and cheaper agree, cheaper and dearer do not. 1.03 is within the noise.
+TEST(Ranking, ComparisonsAreCountedByTheirSign) {
+  std::vector<Prediction> ratios = {step("", 0.8, 0.9), step("", 1.03, 0.97), step("", 1.5, 2)};
+  for (Prediction& p : ratios) p.figure = Figure::ratio;
+  const Summary summary = ranked(ratios);
+  EXPECT_EQ(summary.pairs, 3u);
+  EXPECT_NEAR(*summary.tau, 1.0 / 3, 1e-12);
+  EXPECT_EQ(summary.distinct_pairs, 2u);
+  EXPECT_NEAR(*summary.tau_beyond_noise, 1, 1e-12);
+}
+
 // The same batch on 8, 16 and 32 accelerators. Published 1, 0.5 and 0.25 s scale perfectly; predicted 1, 0.55
 // and 0.3025 s cost 1.1 times the accelerator seconds with every doubling.
 TEST(Ranking, SlopeIsTheErrorThatADoublingAdds) {

@@ -117,6 +117,66 @@ TEST_F(Files, ASweepThatAsksForWhatItsClusterHasNotIsNotSimulated) {
   EXPECT_THAT(report.predictions[0].problem, HasSubstr("network.nccl.sharp is on"));
 }
 
+// Eight A100 and sixteen with twice the batch: published 10 and 11 ms, so the larger run costs 1.1 times the
+// accelerator seconds a sample, and predicted 16 s2 / 2 b over 8 s1 / b, which is s2 / s1.
+const char* const kCompared = R"({
+  "source": "a paper",
+  "base": {"topology": {"node": "dgx-a100", "nodes": 1, "fabric": {"kind": "rail", "link": "ib-hdr"}},
+           "workload": {"model": {"layers": 2, "hidden": 4096, "heads": 32, "vocab": 32000, "sequence": 2048},
+                        "plan": {"tp": 8}, "framework": "megatron"},
+           "run": {"steps": 1, "warmup": 0}},
+  "columns": ["name", "topology.nodes", "workload.plan.global_batch", "published", "compared_with", "ratio",
+              "overlapped"],
+  "rows": [["small", 1, 4, "10 ms", null, null, 0.25],
+           ["large", 2, 8, "11 ms", "small", null, null],
+           ["as a ratio", 1, 8, null, "untimed", 1.5, null],
+           ["untimed", 1, 4, null, null, null, null]]
+})";
+
+TEST_F(Files, ARowIsComparedWithAnotherByItsCost) {
+  write("mine", kCompared);
+  const auto catalogue = topology::Catalogue::load("configs");
+  const Report report = validate(find_cases({"mine"}, library()), catalogue, library());
+  ASSERT_EQ(report.predictions.size(), 5u);  // small, its share, large, two comparisons
+  const auto named = [&](const std::string& name) {
+    return *std::find_if(report.predictions.begin(), report.predictions.end(),
+                         [&](const Prediction& p) { return p.name == name; });
+  };
+  const Prediction sizes = named("large / small");
+  EXPECT_EQ(sizes.family, "mine/compared");
+  EXPECT_NEAR(sizes.published, 1.1, 1e-12);
+  EXPECT_NEAR(*sizes.predicted, *named("large").predicted / *named("small").predicted, 1e-12);
+  const Prediction stated = named("as a ratio / untimed");
+  EXPECT_EQ(stated.published, 1.5);
+  EXPECT_GT(*stated.predicted, 0.5);  // twice the samples
+  EXPECT_LT(*stated.predicted, 1);
+  EXPECT_EQ(report.families.at("mine/compared").pairs, 2u);
+  EXPECT_EQ(report.totals.at("comparisons").cases, 2u);
+  // Overlap is the share of communication that is hidden: all of tensor parallelism's is exposed here.
+  EXPECT_EQ(named("small overlapped").figure, Figure::share);
+  EXPECT_LT(*named("small overlapped").predicted, 0.5);
+  // Asked for alone, a comparison brings the row that it needs.
+  EXPECT_EQ(find_cases({"large"}, library())[0].cases.size(), 2u);
+}
+
+TEST_F(Files, AComparisonNamesARowAndHasAFigure) {
+  const auto first_problem = [&](const std::string& from, const std::string& to) {
+    std::string text = kCompared;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      (void)read_case_file(write("mine", text));
+    } catch (const ConfigError& error) {
+      return error.problems().front().message;
+    }
+    return std::string("was read");
+  };
+  EXPECT_EQ(first_problem("\"small\", null, null]", "\"smal\", null, null]"),
+            "no other row is named \"smal\"");
+  EXPECT_EQ(first_problem("\"untimed\", 1.5", "null, 1.5"), "a ratio is to another row");
+  EXPECT_EQ(first_problem("\"untimed\", 1.5", "\"untimed\", null"), "a row needs a published figure");
+  EXPECT_EQ(first_problem("\"untimed\", 1.5", "\"small\", 1.5"), "a row needs a published figure");
+}
+
 TEST_F(Files, MistakesOfATableHaveTheirPlace) {
   std::string text = kTable;
   text.replace(text.find("\"10 ms\""), 7, "\"10\"");
@@ -199,8 +259,10 @@ TEST(Shipped, EveryRowNamesItsSourceAndEveryBarAFamilyOfItsFile) {
     for (const auto& [family, bar] : file.bars) {
       const bool known = std::any_of(file.cases.begin(), file.cases.end(), [&](const Case& c) {
         return c.family == family || (c.memory && c.family + "/memory" == family) ||
-               (c.idle && c.family + "/idle" == family) ||
-               (c.communication && c.family + "/communication" == family) ||
+               (!c.compared_with.empty() && c.family + "/compared" == family) ||
+               std::any_of(
+                   c.shares.begin(), c.shares.end(),
+                   [&](const auto& share) { return c.family + '/' + name_of(share.first) == family; }) ||
                std::any_of(c.points.begin(), c.points.end(),
                            [&](const Point& point) { return band_of(c.family, point.size) == family; });
       });

@@ -26,6 +26,8 @@ const drawAnswer = () => {
   let text = `${whatRan()} takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;
   const slowed = slowedSeconds(accelerators);
   if (slowed > 0.01 * step.seconds) text += `Of that, ${duration(slowed)} (${share(slowed)}) is lost to communication beside the kernels, which takes compute units and memory bandwidth from them. `;
+  const communicating = accelerators.communication_seconds || 0;
+  if (communicating > 0.01 * step.seconds) text += `Communication is under way for ${duration(communicating)} (${share(communicating)}), ${percent(accelerators.hidden_communication_seconds / communicating)} of it hidden beside computation. `;
   if (slowedAdvice() && slowed > (rows[0]?.[1] ?? 0)) {
     text += `What shortens it: ${escapeText(slowedAdvice())}.`;
   } else if (rows.length > 0) {
