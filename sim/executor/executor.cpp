@@ -342,9 +342,10 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
 }
 
 void Executor::finish_step(std::uint32_t r, std::uint32_t last_op) {
-  if (options_.explained) {
-    charge_wait(r, kNoOp, last_op, now());
-    const Together times = computed_and_communicated(*ranks_[r].program, *ranks_[r].table, *ranks_[r].trace);
+  if (options_.explained) charge_wait(r, kNoOp, last_op, now());
+  if (options_.explained && measuring(r)) {
+    const Together times = computed_and_communicated(*ranks_[r].program, *ranks_[r].table, *ranks_[r].trace,
+                                                     computing_, communicating_);
     accounting_.communicated(r, times.communication, times.hidden);
   }
   ranks_[r].last_op = last_op;

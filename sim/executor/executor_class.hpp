@@ -127,6 +127,7 @@ class Executor {
   std::optional<LinkSampler> sampler_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> members_;
   std::vector<WaitLeg> legs_;
+  Intervals computing_, communicating_;  // scratch
   std::vector<TimelineEvent> timeline_;
   std::vector<IdleInterval> idle_;
   std::uint64_t ops_done_ = 0, total_ops_ = 0;

@@ -12,7 +12,9 @@ std::vector<Interval> Executor::take_computed_beside(std::uint32_t r) {
   RankState& rank = ranks_[r];
   std::vector<Interval> all = std::exchange(rank.computed_beside, {});
   for (const ComputeState& each : rank.beside) all.push_back({(*rank.trace)[each.op].begin, now()});
-  return united(std::move(all));
+  std::sort(all.begin(), all.end());
+  unite(all);
+  return all;
 }
 
 void Executor::charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until) {

@@ -14,9 +14,10 @@ struct Interval {
   auto operator<=>(const Interval&) const = default;
 };
 
-// The same set in order, without overlaps.
-[[nodiscard]] inline std::vector<Interval> united(std::vector<Interval> all) {
-  std::sort(all.begin(), all.end());
+using Intervals = std::vector<Interval>;
+
+// The same set without overlaps. REQUIRES: in order.
+inline void unite(Intervals& all) {
   std::size_t kept = 0;
   for (const Interval& each : all) {
     if (kept == 0 || all[kept - 1].end < each.begin)
@@ -25,11 +26,10 @@ struct Interval {
       all[kept - 1].end = std::max(all[kept - 1].end, each.end);
   }
   all.resize(kept);
-  return all;
 }
 
-// REQUIRES: both as united() leaves them.
-[[nodiscard]] inline Duration common(const std::vector<Interval>& some, const std::vector<Interval>& others) {
+// REQUIRES: both as unite() leaves them.
+[[nodiscard]] inline Duration common(const Intervals& some, const Intervals& others) {
   Duration sum{};
   auto other = others.begin();
   for (const Interval& each : some) {
@@ -40,7 +40,7 @@ struct Interval {
   return sum;
 }
 
-[[nodiscard]] inline Duration length(const std::vector<Interval>& united) {
+[[nodiscard]] inline Duration length(const Intervals& united) {
   Duration sum{};
   for (const Interval& each : united) sum += each.end - each.begin;
   return sum;

@@ -52,6 +52,20 @@ class Trace {
     if (stream.has_last && position + 1 == stream.end) return stream.last;
     return earlier(stream, position);
   }
+  // f(position, begin, ready, end) of all ops of the stream that have begun, in order.
+  template <class F>
+  void for_each(std::uint16_t stream, F&& f) const {
+    const Stream& s = streams_[stream];
+    for (auto run = s.runs.begin(); run != s.runs.end(); ++run) {
+      const std::uint32_t end = run + 1 == s.runs.end() ? s.end : (run + 1)->first;
+      const std::vector<OpTrace>& entries = run->shared ? *run->shared : s.own;
+      for (std::uint32_t position = run->first; position < end; ++position) {
+        const bool last = s.has_last && position + 1 == s.end;
+        const OpTrace& op = last ? s.last : entries[run->at + (position - run->first)];
+        f(position, op.begin + run->base, op.ready + run->base, op.end + run->base);
+      }
+    }
+  }
   // REQUIRES: `op` is the one of its stream that began last and was not appended, or the next one.
   [[nodiscard]] OpTrace& edit(std::uint32_t op) {
     if (!kept_) return lost_;

@@ -18,25 +18,27 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
 }  // namespace
 
 Together computed_and_communicated(const program::RankProgram& program, const StreamTable& table,
-                                   const Trace& trace) {
-  std::vector<Interval> computing, communicating;
-  for (const std::vector<std::uint32_t>& stream : table.ops) {
-    for (const std::uint32_t index : stream) {
-      using program::OpKind;
-      const OpKind kind = program.ops[index].kind;
-      if (kind == OpKind::host_work || kind == OpKind::host_copy) continue;
-      const OpTrace op = trace[index];
-      const bool message = kind == OpKind::send || kind == OpKind::recv;
-      std::vector<Interval>& its = kind == OpKind::compute ? computing : communicating;
-      if (!its.empty() && its.back().end == op.begin && !message)
-        its.back().end = op.end;  // most follow each other at once
+                                   const Trace& trace, Intervals& computing, Intervals& communicating) {
+  using program::OpKind;
+  computing.clear(), communicating.clear();
+  for (std::uint16_t stream = 0; stream < table.ops.size(); ++stream) {
+    const auto computed = static_cast<std::ptrdiff_t>(computing.size());
+    const auto communicated = static_cast<std::ptrdiff_t>(communicating.size());
+    trace.for_each(stream, [&](std::uint32_t position, SimTime begin, SimTime ready, SimTime end) {
+      const OpKind kind = program.ops[table.ops[stream][position]].kind;
+      if (kind == OpKind::host_work || kind == OpKind::host_copy) return;
+      Intervals& its = kind == OpKind::compute ? computing : communicating;
+      if (kind == OpKind::send || kind == OpKind::recv) begin = ready;
+      if (!its.empty() && its.back().end == begin)
+        its.back().end = end;  // most follow each other at once
       else
-        its.push_back({message ? op.ready : op.begin, op.end});
-    }
+        its.push_back({begin, end});
+    });
+    std::inplace_merge(computing.begin(), computing.begin() + computed, computing.end());
+    std::inplace_merge(communicating.begin(), communicating.begin() + communicated, communicating.end());
   }
-  if (communicating.empty()) return {};
-  communicating = united(std::move(communicating));
-  return {length(communicating), common(communicating, united(std::move(computing)))};
+  unite(computing), unite(communicating);
+  return {length(communicating), common(communicating, computing)};
 }
 
 void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/executor/intervals.hpp"
 #include "sim/executor/op_trace.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/executor/streams.hpp"
@@ -53,8 +54,10 @@ struct OpCharge {
 struct Together {
   Duration communication{}, hidden{};
 };
+// The last two are scratch.
 [[nodiscard]] Together computed_and_communicated(const program::RankProgram& program,
-                                                 const StreamTable& table, const Trace& trace);
+                                                 const StreamTable& table, const Trace& trace,
+                                                 Intervals& computing, Intervals& communicating);
 
 // Splits [from, to), during which compute waited for `blocker` (of op `blocked`; kNoOp: of the step's end),
 // into legs with one reason each: the communication's own time, the wait for its last member, and before its

@@ -56,8 +56,9 @@ TEST(CommunicationTime, WhatIsUnderWayTogetherCountsOnce) {
 // {0..3, 3..4, 2..3} is 0..4; of {1..2, 3..9} it has 1..2 and 3..4.
 TEST(Intervals, AreSets) {
   const auto at = [](int us) { return SimTime(Duration(std::int64_t{us} * 1'000'000)); };
-  const std::vector<Interval> some = united({{at(3), at(4)}, {at(0), at(3)}, {at(2), at(3)}});
-  EXPECT_EQ(some, (std::vector<Interval>{{at(0), at(4)}}));
+  Intervals some = {{at(0), at(3)}, {at(2), at(3)}, {at(3), at(4)}};
+  unite(some);
+  EXPECT_EQ(some, (Intervals{{at(0), at(4)}}));
   EXPECT_EQ(length(some), 4_us);
   EXPECT_EQ(common(some, {{at(1), at(2)}, {at(3), at(9)}}), 2_us);
   EXPECT_EQ(common(some, {}), Duration{});

@@ -32,9 +32,10 @@ const drawCloud = (all, families) => {
   });
 };
 const colourOfFamily = (families, family) => familyColours[[...new Set(families.map(fileOf))].indexOf(fileOf(family)) % familyColours.length];
-// Times are seconds, memory bytes, shares of one.
-const caseFigure = (one, value) => (({ memory: memoryText, share: percent })[one.figure] || duration)(value);
-const isTime = (one) => one.figure !== "memory" && one.figure !== "share";
+// Times are seconds, memory bytes, shares of one; ratios are of two rows' costs.
+const caseFigure = (one, value) => (({ memory: memoryText, share: percent, ratio: (each) => `× ${each.toPrecision(3)}` })[one.figure] || duration)(value);
+const isTime = (one) => one.figure === "step" || one.figure === "collective";
+const isMeasured = (one) => isTime(one) || one.figure === "memory";  // errors of shares are differences, and a ratio is of two such figures
 const signedError = (error) => `${error < 0 ? "−" : "+"}${percent(Math.abs(error))}`;
 const caseText = (one) => `<b>${escapeText(one.name)}</b><br>published ${caseFigure(one, one.published)}, predicted ${caseFigure(one, one.predicted)}: ${signedError(one.error)}<br>${escapeText(one.family)}`;
 const showCase = (one) => {
@@ -56,7 +57,7 @@ const drawErrors = (cases) => {
 };
 pages.validate = () => {
   const cases = result.cases.filter((each) => each.predicted !== null && each.published > 0), families = Object.keys(result.families);
-  const relative = cases.some((one) => one.figure !== "share") ? cases.filter((one) => one.figure !== "share") : cases;  // errors of shares are differences
+  const relative = cases.some(isMeasured) ? cases.filter(isMeasured) : cases;
   const failed = result.cases.length - cases.length, size = relative.map((each) => Math.abs(each.error)).sort((a, b) => a - b);
   // As the table's, which the program computes: between two cases, the mean of both.
   const at = (share) => {
