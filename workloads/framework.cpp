@@ -27,6 +27,7 @@ std::span<const Framework> frameworks() {
                                 fsdp_flat(),
                                 fsdp_compiled(),
                                 fsdp_compiled_loss(),
+                                fsdp_eager_2025(),
                                 deepspeed(),
                                 deepspeed_2022(),
                                 internevo(),

@@ -44,6 +44,12 @@ TEST(Optimizer, Fp32WeightsHaveNoWorkingCopyAndForeachPassesEightTimes) {
   EXPECT_EQ(bytes.after_norm, 8 + 8 + 18 * 4);
 }
 
+// torchtitan's AdamW is fused since February 2025, compiled or not: one pass, 28 bytes.
+TEST(Optimizer, TorchtitanOf2025FusesAdam) {
+  for (const char* set : {"fsdp@2025-compile", "fsdp@2025-eager"})
+    EXPECT_EQ(update_bytes(plan_of(set, Precision::bf16)).after_norm, 8 + 28) << set;
+}
+
 // All in 16 bits: half of these bytes, and 2 + 2 + 2 x 2 = 8 bytes per parameter are held.
 TEST(Optimizer, PureBf16HalvesWhatMovesAndWhatIsHeld) {
   WorkloadSpec workload;

@@ -234,6 +234,19 @@ Framework fsdp_compiled_loss() {
   // Since 2025-03 (pull request 965, "Don't save reduce scatter output for per op SAC"), for asynchronous
   // tensor parallelism.
   row.recomputes_scatters = true;
+  row.fused_adam = true;  // since 2025-02 (pull request 881, "use Fused AdamW as default")
+  return row;
+}
+
+// torchtitan since the summer of 2025 without torch.compile. torchtitan/models/llama3/infra/parallelize.py,
+// apply_fsdp: fully_shard of the embedding, of every layer, and of final norm and head together, which alone
+// are not resharded unless the policy is "always".
+Framework fsdp_eager_2025() {
+  Framework row = fsdp();
+  row.release = "2025-eager";
+  row.summary = "FSDP2 as torchtitan since mid-2025, eager: fused Adam; embedding and head are units too";
+  row.root_unit = row.keeps_last_layer = false;
+  row.fused_adam = true;
   return row;
 }
 }  // namespace topsim::workloads
