@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,12 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"fp4", "nvfp4"},
 };
 
+std::string digits_of(std::string_view word) {
+  std::string digits;
+  std::copy_if(word.begin(), word.end(), std::back_inserter(digits),
+               [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  return digits;
+}
 }  // namespace
 
 std::optional<std::string> same_meaning(std::string_view word, std::span<const std::string> known) {
@@ -109,6 +116,16 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   if (const auto same = same_meaning(word, known)) return same;
   const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
+  // A name with more after it stands for the longest known one that it begins with, unless a letter is wrong,
+  // which a digit rarely is: "b200-sxm" for b200, not h200-sxm; "hgx-a100-80gb" for hgx-a100, not
+  // hgx-a100-40gb.
+  const std::string* beginning = nullptr;
+  for (const std::string& candidate : known)
+    if (candidate.size() >= 2 && candidate.size() < word.size() &&
+        (word[candidate.size()] == '-' || word[candidate.size()] == '.') &&
+        lower_case(word).starts_with(lower_case(candidate)) &&
+        (beginning == nullptr || candidate.size() > beginning->size()))
+      beginning = &candidate;
   // Among equally close words prefers one with the same first letter, which is rarely mistyped.
   std::size_t best = 2 * most + 2;
   const std::string* found = nullptr;
@@ -127,6 +144,8 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
       found = &candidate;
     }
   }
+  constexpr std::size_t kOneLetter = 2;  // as ranks are counted
+  if (beginning != nullptr && (best > kOneLetter || digits_of(word) != digits_of(*found))) return *beginning;
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 

@@ -19,6 +19,19 @@ TEST(Closest, TheFirstPartOfANameStandsForIt) {
   EXPECT_EQ(closest("H100", known), "h100-nvl");
 }
 
+// Tables and clouds say more than the catalogue's names do.
+TEST(Closest, ANameWithMoreAfterItStandsForItsBeginning) {
+  const std::vector<std::string> known{"b200",     "g5-48xlarge",    "h100",     "h100-sxm5",
+                                       "h200-sxm", "h100-sxm5-96gb", "hgx-a100", "hgx-a100-40gb",
+                                       "ib-ndr",   "ib-ndr200",      "p5"};
+  EXPECT_EQ(closest("H100-SXM5-80GB", known), "h100-sxm5");
+  EXPECT_EQ(closest("B200-SXM", known), "b200");
+  EXPECT_EQ(closest("hgx-a100-80gb", known), "hgx-a100");
+  EXPECT_EQ(closest("p5.48xlarge", known), "p5");
+  EXPECT_EQ(closest("hgx-a100-40g", known), "hgx-a100-40gb");  // a letter left out
+  EXPECT_EQ(closest("ib-ndr-200", known), "ib-ndr200");
+}
+
 TEST(Suggestion, OffersAllNamesThatBeginAlikeAndElseTheClosest) {
   const std::vector<std::string> known{"b100",       "h100-nvl",  "h100-sxm5",  "h200-sxm",
                                        "llama3-70b", "llama3-8b", "llama3-405b"};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/nearest_words.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/quantity.hpp"
@@ -216,7 +217,11 @@ std::vector<FigureRow> figures_of(std::span<const std::string> config_directorie
     collect_offers(config_directories, section, entry, figures);
     return figures;
   }
-  const std::string near = suggestion(id, names);
+  std::string near = suggestion(id, names);
+  constexpr std::size_t kNearest = 5;
+  if (near.empty())
+    if (const auto alike = nearest_by_words(id, names, kNearest); !alike.empty())
+      near = "nearest: " + join(alike);
   throw ConfigError("the catalogue has no \"" + std::string(id) + '"',
                     near.empty() ? "see topsim list hardware" : near);
 }
