@@ -38,6 +38,29 @@ TEST(HardwareFindings, SayWhatCannotBe) {
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
 }
 
+// EFA, TCPXO and Slingshot need NICs of their own, and EFA's do no RoCE; TCP runs on all Ethernet.
+TEST(HardwareFindings, SayWhichNicsDoNotDoALink) {
+  const auto on = [](const char* link) {
+    return std::string("topology.fabric={\"kind\": \"fat-tree\", \"link\": \"") + link + "\"}";
+  };
+  EXPECT_THAT(words({on("efa-100g")}), HasSubstr("400GbE does not do AWS EFA 100 Gbit/s"));
+  EXPECT_THAT(words({on("tcpxo-200g")}), HasSubstr("does not do GPUDirect-TCPXO"));
+  EXPECT_THAT(words({on("slingshot-200")}), HasSubstr("does not do Slingshot-11"));
+  EXPECT_THAT(words({"topology.node=p5", on("roce-100g")}), HasSubstr("AWS EFA v2 (P5) does not do RoCEv2"));
+  for (const char* link : {"roce-400g", "roce-100g", "eth-100g"})
+    EXPECT_THAT(words({on(link)}), testing::Not(HasSubstr("does not do"))) << link;
+  EXPECT_THAT(words({"topology.node=p5", on("efa-100g")}), testing::Not(HasSubstr("does not do")));
+  EXPECT_THAT(words({"topology.node=p5", on("eth-100g")}), testing::Not(HasSubstr("does not do")));
+}
+
+// Ports of hgx-h100-200g run at half of what its NICs can.
+TEST(HardwareFindings, SayWhichPortsOfANodeRunSlower) {
+  const char* roce = "topology.fabric={\"kind\": \"rail\", \"link\": \"roce-400g\"}";
+  EXPECT_THAT(words({"topology.node=hgx-h100-200g", roce}),
+              HasSubstr("runs at 200 Gbit/s in this node, which is what RoCEv2 on 400GbE carries here"));
+  EXPECT_THAT(words({"topology.node=hgx-h100", roce}), testing::Not(HasSubstr("runs at")));
+}
+
 // Said only of ecmp on InfiniBand: not of a routing that InfiniBand has, nor of the default, nor on Ethernet,
 // whose switches hash.
 TEST(HardwareFindings, SayThatInfinibandHashesNothing) {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "sim/base/suggest.hpp"
 #include "sim/collective/nccl/net_plugins.hpp"
 #include "sim/collective/nccl/tuner.hpp"
 #include "sim/collective/sockets.hpp"
@@ -91,8 +93,39 @@ void find_idle_parts(const workloads::WorkloadSpec& workload, std::vector<report
                    "workload.model.attention", "\"kind\": \"mla\""});
 }
 
+// Whether a NIC that speaks these links does that one. EFA, TCPXO and Slingshot need NICs of their own, which
+// in the case of EFA and TCPXO do no RoCE; TCP runs on all Ethernet.
+bool speaks(const std::vector<std::string>& spoken, const topology::LinkEntry& link,
+            const topology::Catalogue& catalogue) {
+  const auto own = [](const std::string& transport) { return transport == "srd" || transport == "tcpxo"; };
+  const bool special = own(link.transport) || link.transport == "slingshot";
+  return std::any_of(spoken.begin(), spoken.end(), [&](const std::string& id) {
+    const topology::LinkEntry& each = catalogue.link(id);
+    if (each.kind != link.kind) return false;
+    return each.transport == link.transport ||
+           !(special || (link.transport == "roce" && own(each.transport)));
+  });
+}
+
+// Nodes of the catalogue with these accelerators whose NICs do a link at no less than its rate.
+std::vector<std::string> nodes_with(const std::string& accelerator, const topology::LinkEntry& link,
+                                    const topology::Catalogue& catalogue) {
+  std::vector<std::string> out;
+  for (const topology::CatalogueEntry& entry : catalogue.entries()) {
+    if (entry.category != "node") continue;
+    const topology::NodeRecipe& node = catalogue.node(entry.id);
+    const bool does = std::any_of(node.nics.begin(), node.nics.end(), [&](const topology::NicGroup& group) {
+      return group.compute && speaks(catalogue.nic(group.nic).links, link, catalogue) &&
+             link.line_rate <= 1.001 * group.rate;
+    });
+    if (does && node.accelerator == accelerator && node.accelerators > 1) out.push_back(entry.id);
+  }
+  return out;
+}
+
 void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
-                const topology::LinkChoice& choice, std::vector<report::Finding>& out) {
+                const topology::NodeChoice& node, const topology::LinkChoice& choice,
+                std::vector<report::Finding>& out) {
   topology::LinkEntry link = catalogue.link(choice.use);
   if (choice.bandwidth) {
     link.line_rate = *choice.bandwidth;
@@ -112,15 +145,27 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
     const std::string& model = topology.models()[device.model];
     if (device.kind == DeviceKind::nic) {
       const topology::NicEntry& nic = catalogue.nic(model);
-      const bool slower = nic.port_rate.value() > 0 && link.line_rate > 1.001 * nic.port_rate;
-      if (!other_kind(nic.links) && !slower) continue;
+      // A node may run the ports of its NICs below their rate.
+      const BytesPerSecond port = each.line_rate * (1.0 / each.count);
+      const bool other = !speaks(nic.links, link, catalogue);
+      if (!other && link.line_rate <= 1.001 * port) continue;
       std::string message =
-          other_kind(nic.links)
-              ? fmt::format("{} does not do {}; it is simulated as if it did", nic.name, link.label)
-              : fmt::format("a port of {} runs at {:g} Gbit/s, which is what {} carries here", nic.name,
-                            nic.port_rate.value() * 8e-9, link.label);
-      out.push_back({report::Severity::warning, std::move(message), "topology.fabric.link",
-                     "topology.node.nic names another NIC"});
+          other ? fmt::format("{} does not do {}; it is simulated as if it did", nic.name, link.label)
+                : fmt::format("a port of {} runs at {:g} Gbit/s{}, which is what {} carries here", nic.name,
+                              port.value() * 8e-9, port < nic.port_rate * 0.999 ? " in this node" : "",
+                              link.label);
+      const std::vector<std::string> others =
+          nodes_with(node.accelerator.value_or(catalogue.node(node.use).accelerator), link, catalogue);
+      constexpr std::size_t kMost = 5;
+      std::string remedy = "topology.node.nic names another NIC";
+      if (!others.empty())
+        remedy = fmt::format(
+            "topology.node names another node, with NICs for it: {}; topology.node.nic another NIC",
+            join(others, kMost));
+      else if (!other && port < nic.port_rate * 0.999)
+        remedy = fmt::format("topsim list hardware {} shows how many NICs it has, and their rate", node.use);
+      out.push_back(
+          {report::Severity::warning, std::move(message), "topology.fabric.link", std::move(remedy)});
     } else if (device.kind == DeviceKind::fabric_switch) {
       const topology::SwitchEntry& entry = catalogue.network_switch(model);
       const bool slower = std::all_of(entry.links.begin(), entry.links.end(), [&](const std::string& id) {
@@ -337,7 +382,7 @@ std::vector<report::Finding> cable_findings(const Scenario& scenario, const topo
   find_hashed_infiniband(topology, out);
   if (scenario.topology.node.use.empty()) return out;
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
-  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
+  if (!fabric.link.use.empty()) find_links(topology, catalogue, scenario.topology.node, fabric.link, out);
   return out;
 }
 
