@@ -137,6 +137,19 @@ const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::st
                              {}}});
 }
 
+std::vector<std::string> Hardware::nodes_with_nics(std::string_view accelerator, int count) const {
+  std::vector<std::string> out;
+  for (const CatalogueEntry& entry : catalogue_.entries()) {
+    if (entry.category != "node") continue;
+    const NodeRecipe& recipe = catalogue_.node(entry.id);
+    int ports = 0;
+    for (const NicGroup& group : recipe.nics) ports += group.compute ? group.count * group.ports : 0;
+    if (recipe.accelerator == accelerator && (recipe.compute_nics() == count || ports == count))
+      out.push_back(entry.id);
+  }
+  return out;
+}
+
 LinkFigures Hardware::limited(LinkFigures f, BytesPerSecond rate) {
   if (f.line_rate <= rate) return f;
   const double share = rate / f.line_rate;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/build.hpp"
 #include "topology/catalogue.hpp"
@@ -45,6 +46,8 @@ class Hardware {
   [[nodiscard]] const SwitchEntry& switch_entry(std::string_view id, const std::string& path) const;
   [[nodiscard]] const Accelerator& accelerator(std::string_view id, const std::string& path) const;
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id, const std::string& path) const;
+  // Nodes of these accelerators with so many NICs for the fabric, or so many ports of theirs.
+  [[nodiscard]] std::vector<std::string> nodes_with_nics(std::string_view accelerator, int count) const;
   // What the ports of that switch share; 0: it, or its buffer, is not known.
   [[nodiscard]] Bytes switch_buffer(std::string_view id) const;
   [[nodiscard]] double peer_overhead(std::string_view cpu_family) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::topology {
@@ -44,20 +45,28 @@ class NodeDraft {
   }
   void refuse_counts() const {
     std::vector<Problem> problems;
-    const auto most = [&](const char* key, const std::optional<int>& wanted, int there, const char* what) {
+    const auto most = [&](const char* key, const std::optional<int>& wanted, int there, const char* what,
+                          const std::vector<std::string>& others) {
       if (wanted.value_or(0) > there)
-        problems.push_back({{},
-                            std::string("topology.node.") + key,
-                            fmt::format("node {} has {} {}, not {}", recipe_.id, there, what, *wanted),
-                            {},
-                            "it is a part of the recipe's: name another node, or use fewer",
-                            {}});
+        problems.push_back(
+            {{},
+             std::string("topology.node.") + key,
+             fmt::format("node {} has {} {}, not {}", recipe_.id, there, what, *wanted),
+             {},
+             others.empty() ? std::string("it is a part of the recipe's: name another node, or use fewer")
+                            : fmt::format("it is a part of the recipe's: use fewer, or name a node with so "
+                                          "many NICs or ports: {}",
+                                          topsim::join(others)),
+             {}});
     };
-    most("accelerators", choice_.accelerators, recipe_.accelerators, "accelerators");
+    most("accelerators", choice_.accelerators, recipe_.accelerators, "accelerators", {});
     int nics = 0;  // without those that belong to accelerators left out
     for (const NicGroup& group : recipe_.nics)
       for (int i = 0; group.compute && i < group.count; ++i) nics += there(owner_of(group, i)) ? 1 : 0;
-    most("nics", choice_.nics, nics, "NICs for the fabric");
+    most("nics", choice_.nics, nics, "NICs for the fabric",
+         choice_.nics.value_or(0) > nics
+             ? hardware_.nodes_with_nics(choice_.accelerator.value_or(recipe_.accelerator), *choice_.nics)
+             : std::vector<std::string>());
     const bool torus = recipe_.scale_up.kind == ScaleUp::Kind::torus || !recipe_.scale_up.torus_block.empty();
     if (torus && accelerators_ < recipe_.accelerators)
       problems.push_back({{},
