@@ -25,13 +25,16 @@ using report::Unit;
 struct Alias {
   std::string_view name, path;
 };
-constexpr std::array kAliases = {Alias{"step_time", "step.seconds"},
-                                 Alias{"mfu", "throughput.mfu"},
-                                 Alias{"tokens_per_second", "throughput.tokens_per_second"},
-                                 Alias{"samples_per_second", "throughput.samples_per_second"},
-                                 Alias{"idle", "accelerators.idle_fraction"},
-                                 Alias{"idle_fraction", "accelerators.idle_fraction"},
-                                 Alias{"memory", "memory.per_accelerator_bytes"}};
+constexpr std::array kAliases = {
+    Alias{"step_time", "step.seconds"}, Alias{"step_seconds", "step.seconds"}, Alias{"mfu", "throughput.mfu"},
+    Alias{"tokens_per_second", "throughput.tokens_per_second"},
+    Alias{"samples_per_second", "throughput.samples_per_second"}, Alias{"idle", "accelerators.idle_fraction"},
+    Alias{"idle_fraction", "accelerators.idle_fraction"}, Alias{"memory", "memory.per_accelerator_bytes"},
+    // As columns of a sweep call them.
+    Alias{"busy_seconds", "accelerators.busy_seconds"}, Alias{"memory_bytes", "memory.per_accelerator_bytes"},
+    Alias{"memory_capacity_bytes", "memory.capacity_bytes"},
+    Alias{"model_tflops_per_accelerator", "throughput.model_tflops_per_accelerator"},
+    Alias{"tokens_per_second_per_accelerator", "throughput.tokens_per_second_per_accelerator"}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -141,7 +144,11 @@ Condition parse_condition(std::string_view text, Percent percent) {
   for (const Alias& alias : kAliases) {
     if (condition.key == alias.name) condition.key = alias.path;
   }
-  condition.limit = parse_limit(text, condition.key, trim(rest), percent, typed != condition.key);
+  if (typed.starts_with("idle_seconds.")) condition.key = "accelerators." + typed;
+  // step_time and memory say no unit; step_seconds does.
+  const Kind* kind = kind_of(typed);
+  const bool short_name = typed != condition.key && (kind == nullptr || !kind->dimension);
+  condition.limit = parse_limit(text, condition.key, trim(rest), percent, short_name);
   return condition;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
@@ -113,13 +114,27 @@ std::span<const SweepFigure> sweep_figures() {
   return figures;
 }
 
+namespace {
+// Names from --fail-if and keys of the result are accepted too.
+std::string figure_name(const std::string& name) {
+  static const std::map<std::string, std::string> others = {
+      {"step_time", "step_seconds"},
+      {"step.seconds", "step_seconds"},
+      {"idle", "idle_fraction"},
+      {"memory", "memory_bytes"},
+      {"memory.per_accelerator_bytes", "memory_bytes"},
+      {"memory.capacity_bytes", "memory_capacity_bytes"},
+      {"accelerators.count", "accelerators"}};
+  if (const auto other = others.find(name); other != others.end()) return other->second;
+  for (const std::string_view part : {"throughput.", "accelerators."})
+    if (name.starts_with(part)) return name.substr(part.size());
+  return name;
+}
+}  // namespace
+
 std::size_t sweep_figure(const std::string& name) {
   const auto figures = sweep_figures();
-  // Names from --fail-if are accepted too.
-  const std::string wanted = name == "step_time" ? "step_seconds"
-                             : name == "idle"    ? "idle_fraction"
-                             : name == "memory"  ? "memory_bytes"
-                                                 : name;
+  const std::string wanted = figure_name(name);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (figures[i].name == wanted) return i;

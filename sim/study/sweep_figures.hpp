@@ -20,7 +20,8 @@ struct SweepFigure {
 
 // In the order of the columns.
 [[nodiscard]] std::span<const SweepFigure> sweep_figures();
-// Index into sweep_figures(); unknown names throw ConfigError with the closest and the list.
+// Index into sweep_figures(), also by a key of the result ("step.seconds"); unknown names throw ConfigError
+// with the closest and the list.
 [[nodiscard]] std::size_t sweep_figure(const std::string& name);
 
 // Values in the same order; none where there is nothing to say (no price is published, no tokens are made).

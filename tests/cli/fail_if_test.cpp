@@ -19,6 +19,13 @@ TEST(FailIf, ComparesAKeyWithAQuantity) {
   EXPECT_EQ(judge(parse_condition("mfu < 0.1"), kResult).value, 0.4);
 }
 
+TEST(FailIf, ColumnsOfASweepAreKeysToo) {
+  EXPECT_TRUE(judge(parse_condition("step_seconds > 499 ms"), kResult).holds);
+  EXPECT_TRUE(judge(parse_condition("step_seconds > 0.49"), kResult).holds);  // the name says the unit
+  EXPECT_TRUE(judge(parse_condition("memory_bytes <= 1 GiB"), kResult).holds);
+  EXPECT_EQ(parse_condition("idle_seconds.host > 1 ms").key, "accelerators.idle_seconds.host");
+}
+
 TEST(FailIf, PrintsBothSidesWithTheirUnits) {
   const auto text = [](const char* condition, double value) {
     return figures_text(parse_condition(condition), value);

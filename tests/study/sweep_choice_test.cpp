@@ -82,4 +82,13 @@ TEST(SweepChoice, AnUnknownFigureGetsTheClosest) {
   }
   EXPECT_EQ(sweep_figure("step_time"), kStep);
 }
+
+TEST(SweepChoice, KeysOfTheResultNameTheirFigures) {
+  EXPECT_EQ(sweep_figure("step.seconds"), kStep);
+  EXPECT_EQ(sweep_figure("memory.per_accelerator_bytes"), kMemory);
+  EXPECT_EQ(sweep_figure("throughput.mfu"), kMfu);
+  EXPECT_EQ(sweep_figure("accelerators.idle_seconds.host"), sweep_figure("idle_seconds.host"));
+  EXPECT_EQ(sweep_figure("accelerators.count"), sweep_figure("accelerators"));
+  EXPECT_THROW((void)sweep_figure("throughput.seconds"), ConfigError);
+}
 }  // namespace topsim::study::sweep_choice_test
