@@ -115,17 +115,27 @@ class NamesCodec final : public Codec<E> {
     std::string name;
     E value;
     std::string text = {};
+    std::string also = {};  // another spelling that is read
   };
   explicit NamesCodec(std::vector<Entry> entries) {
     for (Entry& entry : entries) {
       names_.push_back(std::move(entry.name));
       texts_.push_back(std::move(entry.text));
+      also_.push_back(std::move(entry.also));
       values_.push_back(entry.value);
     }
   }
   bool accepts(Kind kind) const override { return kind == Kind::string; }
   void read(const Node& node, E& out, Reader& reader) const override {
     std::size_t i = 0;
+    if (node.is(Kind::string) && !node.text().empty()) {
+      for (; i < also_.size(); ++i) {
+        if (also_[i] == node.text()) {
+          out = values_[i];
+          return;
+        }
+      }
+    }
     if (read_name(node, names_, i, reader)) out = values_[i];
   }
   Value write(const E& value) const override {
@@ -142,7 +152,7 @@ class NamesCodec final : public Codec<E> {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
  private:
-  std::vector<std::string> names_, texts_;
+  std::vector<std::string> names_, texts_, also_;
   std::vector<E> values_;
 };
 }  // namespace topsim::config::detail

@@ -69,6 +69,18 @@ TEST(Scenario, TheEchoReadsBackToItself) {
   EXPECT_EQ(to_json(parse_scenario(echo, "echo", {}, library())), echo);
 }
 
+TEST(Scenario, NcclsChoicesAreReadInItsOwnSpellingToo) {
+  const auto read = [](const std::string& algorithm, const std::string& protocol) {
+    const std::vector<std::string> changes = {"network.nccl.algorithm=" + algorithm,
+                                              "network.nccl.protocol=" + protocol};
+    return read_scenario(kFull.string(), changes, library()).network.nccl;
+  };
+  EXPECT_EQ(read("NVLSTree", "LL128").algorithm, collective::Algorithm::nvls_tree);
+  EXPECT_EQ(read("Ring", "LL128").protocol, collective::Protocol::ll128);
+  EXPECT_EQ(read("ring", "ll128").protocol, collective::Protocol::ll128);
+  EXPECT_THROW((void)read("Rings", "LL128"), ConfigError);
+}
+
 TEST(Scenario, SetChangesWhatTheFileSays) {
   const std::vector<std::string> changes = {"topology.nodes=16", "topology.fabric.link=roce-400g",
                                             "workload.plan.tp=4", "network.model=analytic",

@@ -137,20 +137,25 @@ const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
 }  // namespace topsim::scenario
 
 namespace topsim::collective {
+namespace {
+// NCCL's own spelling, which results and bench print, is read too: "Ring", "LL128".
+template <class E>
+config::detail::NamesCodec<E>::Entry as_nccl(std::string name, E value) {
+  return {std::move(name), value, {}, std::string(name_of(value))};
+}
+}  // namespace
 const config::Object<Overrides>& table(config::Type<Overrides>) {
   static const auto object =
       config::Object<Overrides>("nccl", "Choices forced on NCCL's tuner")
           .field("algorithm", &Overrides::algorithm, "NCCL_ALGO", config::default_text("the tuner's"),
-                 config::names<Algorithm>({{"ring", Algorithm::ring},
-                                           {"tree", Algorithm::tree},
-                                           {"collnet-direct", Algorithm::collnet_direct},
-                                           {"collnet-chain", Algorithm::collnet_chain},
-                                           {"nvls", Algorithm::nvls},
-                                           {"nvls-tree", Algorithm::nvls_tree},
-                                           {"pat", Algorithm::pat}}))
+                 config::names<Algorithm>(
+                     {as_nccl("ring", Algorithm::ring), as_nccl("tree", Algorithm::tree),
+                      as_nccl("collnet-direct", Algorithm::collnet_direct),
+                      as_nccl("collnet-chain", Algorithm::collnet_chain), as_nccl("nvls", Algorithm::nvls),
+                      as_nccl("nvls-tree", Algorithm::nvls_tree), as_nccl("pat", Algorithm::pat)}))
           .field("protocol", &Overrides::protocol, "NCCL_PROTO", config::default_text("the tuner's"),
-                 config::names<Protocol>(
-                     {{"ll", Protocol::ll}, {"ll128", Protocol::ll128}, {"simple", Protocol::simple}}))
+                 config::names<Protocol>({as_nccl("ll", Protocol::ll), as_nccl("ll128", Protocol::ll128),
+                                          as_nccl("simple", Protocol::simple)}))
           .field("channels", &Overrides::channels, "Number of channels", config::between(1, 64),
                  config::default_text("the tuner's"))
           .field("nvls", &Overrides::nvls, "NVLink SHARP (NCCL_NVLS_ENABLE)")
