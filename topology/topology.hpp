@@ -87,6 +87,9 @@ struct ModelFacts {
   Bytes memory{};            // host memory: of one socket; 0 not known
 };
 
+// Link type of NICs that are no PCIe device, as in virtual machines.
+inline constexpr std::string_view kNoSlot = "no-slot";
+
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
 [[nodiscard]] std::string_view name_of(Routing routing);
 

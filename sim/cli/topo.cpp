@@ -207,6 +207,12 @@ int import(const Options& options) {
   if (!options.accelerator.empty()) how.figures = &catalogue.accelerator(options.accelerator);
   if (options.nodes > 1)
     throw ConfigError("--nodes is for NCCL's XML: " + path + " describes what there is", "");
+  if (format.empty() && text.find("<graphs") != std::string::npos)
+    throw ConfigError(path + " is NCCL's graph, the rings and trees that it chose, and no topology",
+                      "NCCL_TOPO_DUMP_FILE=topo.xml makes NCCL write the topology");
+  if (format.empty() && text.find("\nHca ") != std::string::npos)
+    throw ConfigError(path + " is a network for ibsim, and no topology that is known here",
+                      "run ibnetdiscover on what ibsim simulates: its output is read");
   if (format != "smi" && format != "ibnet" && format != "hwloc")
     throw ConfigError(
         path + " is no topology that is known here",

@@ -103,6 +103,17 @@ class ExitCodes(unittest.TestCase):
             self.assertIn('--nic-link: unknown link "ib-nrd"', done.stderr)
             self.assertEqual(self.code("topo", "import", matrix, "--gpu", "h100-sxm5"), 0)
 
+    def test_what_is_like_a_topology_and_is_none_is_named(self):
+        with program.temporary_folder() as folder:
+            file = pathlib.Path(folder) / "file"
+            for text, what in (('<graphs version="1"><graph id="0"/></graphs>', "is NCCL's graph"),
+                               ('Switch 8 "leaf0"\n[1] "host0"[1]\n\nHca 1 "host0"\n[1] "leaf0"[1]\n',
+                                "is a network for ibsim")):
+                file.write_text(text)
+                done = program.topsim("topo", "import", file)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(what, " ".join(done.stderr.split()))
+
     def test_an_import_reads_a_stream_and_what_it_writes_is_accepted(self):
         # As clouds ship them: no NVLink, no network. With both named the file runs on two boxes.
         gpus = "".join(f'<pci busid="0000:1{i}:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>'

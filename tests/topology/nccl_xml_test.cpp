@@ -7,6 +7,7 @@
 #include "tests/topology/fixtures.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/topology.hpp"
+#include "topology/validate/validate.hpp"
 
 namespace topsim::topology::nccl_xml_test {
 using ::testing::Contains;
@@ -142,6 +143,16 @@ TEST(NcclXml, InfinityFabricIsAsFastAsItsArchitecture) {
 TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {
   EXPECT_THAT(read(box(), "").findings, Contains(HasSubstr("known only as pci-0x10de-0x2330")));
   EXPECT_THAT(findings(box()), Not(Contains(HasSubstr("known only"))));
+}
+
+// NCCL gives a <nic> right under its <cpu>, as virtual machines have it, 5000 GB/s to the processor.
+TEST(NcclXml, ANicThatIsNoPcieDeviceIsNoMistakeOfTheTopology) {
+  std::string text = box();
+  text.insert(text.find("<pci"), R"(<nic><net name="eth0" dev="1" speed="100000" port="1"/></nic>)");
+  const Topology topology = read(text).topology;
+  EXPECT_EQ(line_rate(topology, "node0/nic0", "node0/cpu0"), 5e12);
+  for (const Finding& each : check(topology, test::catalogue()))
+    EXPECT_NE(each.severity, Severity::error) << each.message;
 }
 
 TEST(NcclXml, NumbersThatCountNothingAreSentences) {

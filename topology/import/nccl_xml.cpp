@@ -221,8 +221,8 @@ void Importer::box(std::uint32_t node) {
       const DeviceId nic = builder_.device(
           {.kind = DeviceKind::nic, .node = node, .local = nics_, .model = builder_.model("virtual-nic")});
       const double unlimited = kLocal * 1e9;
-      cable(nic, device, LinkKind::pcie, {"no-slot", "no PCIe slot", "NCCL 2.30 graph/topo.h"}, unlimited,
-            unlimited);
+      cable(nic, device, LinkKind::pcie, {std::string(kNoSlot), "no PCIe slot", "NCCL 2.30 graph/topo.h"},
+            unlimited, unlimited);
       ports(child, nic, LinkKind::ethernet);
       ++nics_;
     }
