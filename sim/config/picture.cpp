@@ -23,14 +23,32 @@ class Painter {
   bool colour_;
 };
 
-// Replaces characters that a terminal would act on or misplace by a blank or a question mark.
+// Bytes of the UTF-8 character that a text begins with; 0 if it begins with none.
+std::size_t character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80                      ? 1
+                             : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
+                             : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
+                             : byte(0) >= 0xF0 && byte(0) < 0xF5 ? 4
+                                                                 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0U) != 0x80U) return 0;
+  return length;
+}
+
+// Replaces characters that a terminal would act on or misplace, and bytes that are no UTF-8, by a blank or a
+// question mark.
 std::string printable(std::string text) {
-  for (char& c : text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = character(std::string_view(text).substr(i));
+    char& c = text[i];
     if (c == '\t') {
       c = ' ';
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') {
+    } else if (length == 0 || static_cast<unsigned char>(c) < 0x20 || c == '\x7f') {
       c = '?';
     }
+    i += std::max<std::size_t>(length, 1);
   }
   return text;
 }

@@ -167,6 +167,16 @@ TEST(Picture, AKeyOfThousandsOfLettersIsShortened) {
   EXPECT_THAT(text, HasSubstr("kkk...\"\n"));
 }
 
+TEST(Picture, BytesThatAreNoTextAreQuestionMarks) {
+  Problem problem;
+  problem.message = "a\xFF\xC3(\xE9\x9B";  // none of them begins a character that ends
+  EXPECT_THAT(picture({problem}), HasSubstr("a?"
+                                            "?(?"
+                                            "?\n"));
+  problem.message = "\xC3\xA9 \xE9\x9B\x86 \xF0\x9F\x9A\x80";
+  EXPECT_THAT(picture({problem}), HasSubstr(problem.message + "\n"));
+}
+
 TEST(Picture, ShowsTenAndCountsTheRest) {
   const std::string text = picture(std::vector<Problem>(13, Problem{{}, {}, "m", {}, {}, {}}));
   EXPECT_THAT(text, HasSubstr("and 3 more (13 in all)"));
