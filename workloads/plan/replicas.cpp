@@ -53,11 +53,11 @@ int zero_meant(const PlanSpec& spec, const Framework& defaults) {
 namespace {
 void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
-    std::string help = zero > defaults.most_zero
-                           ? "frameworks megatron (1), fsdp (2, 3), maxtext (3) and deepspeed (0 to 3) do; "
-                             "leave zero out for "
-                             "the default"
-                           : "whole copies: framework ddp; leave zero out for the default";
+    std::string help =
+        zero > defaults.most_zero
+            ? fmt::format("set framework to {} or deepspeed, or leave zero out for the default",
+                          zero == 1 ? "megatron" : "fsdp")
+            : "whole copies: framework ddp; leave zero out for the default";
     mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
   }
   if (defaults.family == FrameworkFamily::jax && (zero == 1 || zero == 2))

@@ -64,7 +64,7 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
         "plan.stage_layers", fmt::format("the entries sum to {}, the model has {} layers", sum, layers),
         sum > layers
             ? fmt::format("take {} out of the entries, or give the model {} layers", sum - layers, sum)
-            : fmt::format("{} layers more in the entries would hold it", layers - sum));
+            : fmt::format("put {} more into the entries, or give the model {} layers", layers - sum, sum));
   return result;
 }
 }  // namespace topsim::workloads
