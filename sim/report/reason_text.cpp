@@ -27,6 +27,8 @@ std::string reason_text(executor::Reason reason) {
 std::string trace_reason_text(executor::Reason reason) {
   if (reason == executor::Reason::pipeline_transfer) return "exposed messages";
   if (reason == executor::Reason::straggler) return "other ranks' part";
+  // Groups of a trace have no dimension of a plan.
+  if (reason == executor::Reason::other) return "collectives and other";
   return reason_text(reason);
 }
 }  // namespace topsim::report
