@@ -40,11 +40,15 @@ std::string summary_csv(const Result& result) {
   metric("step.seconds", si(result.step));
   metric("throughput.samples_per_second", result.throughput.samples_per_second);
   metric("throughput.tokens_per_second", result.throughput.tokens_per_second);
+  metric("throughput.tokens_per_second_per_accelerator", result.throughput.tokens_per_second_per_accelerator);
   metric("throughput.model_tflops_per_accelerator", result.throughput.model_tflops_per_accelerator);
   metric("throughput.mfu", result.throughput.mfu);
   metric("throughput.mfu_full_attention", result.throughput.mfu_full_attention);
+  fact("memory.fits", result.memory.fits ? 1 : 0);
   fact("memory.per_accelerator_bytes", static_cast<double>(result.memory.per_accelerator.value()));
+  fact("memory.capacity_bytes", static_cast<double>(result.memory.capacity.value()));
   fact("accelerators.count", result.accelerators);
+  metric("accelerators.idle_fraction", stepless ? 0 : si(result.account.idle_total()) / si(result.step));
   metric("accelerators.busy_seconds", si(result.account.busy));
   metric("accelerators.slowed_seconds", si(result.account.slowed));
   metric("accelerators.communication_seconds", si(result.account.communication));

@@ -7,6 +7,7 @@
 #include "sim/report/csv.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/member.hpp"
+#include "sim/report/si.hpp"
 #include "tests/report/sample.hpp"
 
 namespace topsim::report::result_test {
@@ -138,6 +139,19 @@ TEST(ResultCsv, SaysThatARunWasStoppedAndHasNoFiguresOfAStepThatDidNotEnd) {
   EXPECT_NE(text.find(",step.seconds,\n"), std::string::npos);
   EXPECT_NE(text.find(",accelerators.idle_seconds.host,\n"), std::string::npos);
   EXPECT_NE(text.find(fmt::format(",accelerators.count,{}\n", result.accelerators)), std::string::npos);
+}
+
+TEST(ResultCsv, HasTheFiguresOfTheResultUnderTheirKeys) {
+  const Result result = sample_result();
+  const std::string text = summary_csv(result);
+  const double idle = si(result.account.idle_total()) / si(result.step);
+  for (const std::string& line :
+       {fmt::format("accelerators.idle_fraction,{}", idle),
+        fmt::format("memory.fits,{}", result.memory.fits ? 1 : 0),
+        fmt::format("memory.capacity_bytes,{}", static_cast<double>(result.memory.capacity.value())),
+        fmt::format("throughput.tokens_per_second_per_accelerator,{}",
+                    result.throughput.tokens_per_second_per_accelerator)})
+    EXPECT_NE(text.find(',' + line + '\n'), std::string::npos) << line << '\n' << text;
 }
 
 TEST(ResultJson, WhatIsNoResultIsRefusedWithARemedy) {
