@@ -28,7 +28,8 @@ class Validate(unittest.TestCase):
         self.assertEqual(whole["format"], "topsim.validate/1")
         self.assertEqual(self.report.families, whole["families"])
         self.assertEqual(self.report.totals, whole["totals"])
-        self.assertEqual(len(self.report.cases), whole["families"][FAMILY]["n"])
+        self.assertEqual(len(self.report.cases), sum(family["n"] for family in whole["families"].values()))
+        self.assertEqual({case["figure"] for case in whole["cases"]}, {"step", "ratio"})
         for row, case in zip(self.report.cases, whole["cases"]):
             self.assertEqual({key: row[key] for key in case}, case)
             self.assertAlmostEqual(row["error"], row["predicted"] / row["published"] - 1, places=5)
