@@ -15,26 +15,12 @@
 #include "sim/config/quantity.hpp"
 #include "sim/report/compare.hpp"
 #include "sim/report/json.hpp"
+#include "sim/study/sweep_figures.hpp"
 
 namespace topsim::cli {
 namespace {
 using config::Dimension;
 using report::Unit;
-
-// Short names for frequent figures; any other key is a path in the result.
-struct Alias {
-  std::string_view name, path;
-};
-constexpr std::array kAliases = {
-    Alias{"step_time", "step.seconds"}, Alias{"step_seconds", "step.seconds"}, Alias{"mfu", "throughput.mfu"},
-    Alias{"tokens_per_second", "throughput.tokens_per_second"},
-    Alias{"samples_per_second", "throughput.samples_per_second"}, Alias{"idle", "accelerators.idle_fraction"},
-    Alias{"idle_fraction", "accelerators.idle_fraction"}, Alias{"memory", "memory.per_accelerator_bytes"},
-    // As columns of a sweep call them.
-    Alias{"busy_seconds", "accelerators.busy_seconds"}, Alias{"memory_bytes", "memory.per_accelerator_bytes"},
-    Alias{"memory_capacity_bytes", "memory.capacity_bytes"},
-    Alias{"model_tflops_per_accelerator", "throughput.model_tflops_per_accelerator"},
-    Alias{"tokens_per_second_per_accelerator", "throughput.tokens_per_second_per_accelerator"}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -141,10 +127,9 @@ Condition parse_condition(std::string_view text, Percent percent) {
   if (condition.key.empty()) throw no_condition(text, "there is no key before the comparison");
   if (condition.key.back() == '!') throw no_condition(text, "comparisons are <, <=, >, >= and ==");
   const std::string typed = condition.key;
-  for (const Alias& alias : kAliases) {
-    if (condition.key == alias.name) condition.key = alias.path;
-  }
-  if (typed.starts_with("idle_seconds.")) condition.key = "accelerators." + typed;
+  // Short names and columns of a sweep; any other key is a path in the result.
+  if (const study::SweepFigure* figure = study::find_figure(typed); figure != nullptr && !figure->key.empty())
+    condition.key = figure->key;
   // step_time and memory say no unit; step_seconds does.
   const Kind* kind = kind_of(typed);
   const bool short_name = typed != condition.key && (kind == nullptr || !kind->dimension);
@@ -197,7 +182,9 @@ bool holds(const Condition& condition, double value) {
 
 namespace {
 [[noreturn]] void no_such_key(const std::string& key, std::vector<std::string> known) {
-  for (const Alias& alias : kAliases) known.emplace_back(alias.name);
+  for (const study::ShortName& each : study::kShortNames) known.emplace_back(each.name);
+  for (const study::SweepFigure& each : study::sweep_figures())
+    if (!each.key.empty()) known.push_back(each.name);
   const auto close = closest(key, known);
   throw ConfigError("--fail-if: the result has no number \"" + key + '"',
                     (close ? "did you mean \"" + *close + "\"? " : std::string()) + "keys: " + join(known));

@@ -96,9 +96,9 @@ std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t length = lead < 0x80U ? 1 : lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+    const std::size_t length = std::max<std::size_t>(1, character(text.substr(at)));
     char32_t letter = length == 1 ? lead : lead & (0xFFU >> (length + 1));
-    for (std::size_t i = 1; i < length && at + i < text.size(); ++i)
+    for (std::size_t i = 1; i < length; ++i)
       letter = (letter << 6U) | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
     const auto block = std::find_if(kBlocks.begin(), kBlocks.end(), [&](const Block& each) {
       return letter >= each.first && letter <= each.last;

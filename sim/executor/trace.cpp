@@ -1,9 +1,6 @@
 #include "sim/executor/trace.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include "sim/executor/intervals.hpp"
 
 namespace topsim::executor {
 namespace {

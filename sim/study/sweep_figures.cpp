@@ -1,8 +1,9 @@
 #include "sim/study/sweep_figures.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
@@ -46,48 +47,52 @@ struct Column {
 // The idle reasons follow these, under their own names.
 std::span<const Column> columns() {
   static const Column list[] = {
-      {{"step_seconds", "step time", false, seconds_text},
+      {{"step_seconds", "step.seconds", "step time", false, seconds_text},
        [](const Result& r, const CostModel&) -> Value { return report::si(r.step); }},
-      {{"tokens_per_second", "tokens of all accelerators", true, number_text},
+      {{"tokens_per_second", "throughput.tokens_per_second", "tokens of all accelerators", true, number_text},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.tokens_per_second); }},
-      {{"samples_per_second", "sequences of all accelerators", true, number_text},
+      {{"samples_per_second", "throughput.samples_per_second", "sequences of all accelerators", true,
+        number_text},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.samples_per_second); }},
-      {{"tokens_per_second_per_accelerator", "tokens of one accelerator", true, number_text},
+      {{"tokens_per_second_per_accelerator", "throughput.tokens_per_second_per_accelerator",
+        "tokens of one accelerator", true, number_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(r.throughput.tokens_per_second_per_accelerator);
        }},
-      {{"model_tflops_per_accelerator", "model FLOP/s of one accelerator, 1e12", true, number_text},
+      {{"model_tflops_per_accelerator", "throughput.model_tflops_per_accelerator",
+        "model FLOP/s of one accelerator, 1e12", true, number_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(r.throughput.model_tflops_per_accelerator);
        }},
-      {{"mfu", "model FLOPs utilisation, a share", true, report::percent_text},
+      {{"mfu", "throughput.mfu", "model FLOPs utilisation, a share", true, report::percent_text},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.mfu); }},
-      {{"idle_fraction", "share of the step that accelerators idle", false, report::percent_text},
+      {{"idle_fraction", "accelerators.idle_fraction", "share of the step that accelerators idle", false,
+        report::percent_text},
        [](const Result& r, const CostModel&) -> Value {
          return r.step > Duration{} ? Value(report::si(r.account.idle_total()) / report::si(r.step))
                                     : Value();
        }},
-      {{"memory_bytes", "of the fullest accelerator", false, gibibytes_text},
+      {{"memory_bytes", "memory.per_accelerator_bytes", "of the fullest accelerator", false, gibibytes_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.per_accelerator.value()));
        }},
-      {{"memory_capacity_bytes", "of one accelerator", true, gibibytes_text},
+      {{"memory_capacity_bytes", "memory.capacity_bytes", "of one accelerator", true, gibibytes_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.capacity.value()));
        }},
-      {{"accelerators", "that the job uses", false, number_text},
+      {{"accelerators", "accelerators.count", "that the job uses", false, number_text},
        [](const Result& r, const CostModel&) -> Value { return r.accelerators; }},
-      {{"capital_usd", "purchase of the cluster", false, report::dollars_text},
+      {{"capital_usd", "", "purchase of the cluster", false, report::dollars_text},
        [](const Result&, const CostModel& c) { return unless_zero(c.bill.capital(Draws(0))); }},
-      {{"watts", "of every part at full load, with the building", false, number_text},
+      {{"watts", "", "of every part at full load, with the building", false, number_text},
        [](const Result&, const CostModel& c) {
          return unless_zero(c.bill.watts() * c.pue.at(Draws(0)("pue")));
        }},
-      {{"usd_per_hour", "purchase written off, and electricity", false, report::dollars_text},
+      {{"usd_per_hour", "", "purchase written off, and electricity", false, report::dollars_text},
        [](const Result&, const CostModel& c) {
          return priced(c) ? Value(dollars_a_second(c) * 3600) : Value();
        }},
-      {{"usd_per_million_tokens", "the same for a million tokens", false, report::dollars_text},
+      {{"usd_per_million_tokens", "", "the same for a million tokens", false, report::dollars_text},
        [](const Result& r, const CostModel& c) {
          const double token = report::token_seconds(r, r.step);
          return priced(c) && token > 0 && std::isfinite(token) ? Value(dollars_a_second(c) * token * 1e6)
@@ -100,10 +105,11 @@ std::span<const Column> columns() {
 std::vector<SweepFigure> all_figures() {
   std::vector<SweepFigure> figures;
   for (const Column& column : columns()) figures.push_back(column.figure);
-  figures.push_back({"busy_seconds", "of one accelerator, a step", true, seconds_text});
+  figures.push_back(
+      {"busy_seconds", "accelerators.busy_seconds", "of one accelerator, a step", true, seconds_text});
   for (std::size_t reason = 0; reason < executor::kReasons; ++reason) {
-    const std::string name(name_of(static_cast<executor::Reason>(reason)));
-    figures.push_back({"idle_seconds." + name, "idle for this reason, a step", false, seconds_text});
+    const std::string name = fmt::format("idle_seconds.{}", name_of(static_cast<executor::Reason>(reason)));
+    figures.push_back({name, "accelerators." + name, "idle for this reason, a step", false, seconds_text});
   }
   return figures;
 }
@@ -114,32 +120,21 @@ std::span<const SweepFigure> sweep_figures() {
   return figures;
 }
 
-namespace {
-// Names from --fail-if and keys of the result are accepted too.
-std::string figure_name(const std::string& name) {
-  static const std::map<std::string, std::string> others = {
-      {"step_time", "step_seconds"},
-      {"step.seconds", "step_seconds"},
-      {"idle", "idle_fraction"},
-      {"memory", "memory_bytes"},
-      {"memory.per_accelerator_bytes", "memory_bytes"},
-      {"memory.capacity_bytes", "memory_capacity_bytes"},
-      {"accelerators.count", "accelerators"}};
-  if (const auto other = others.find(name); other != others.end()) return other->second;
-  for (const std::string_view part : {"throughput.", "accelerators."})
-    if (name.starts_with(part)) return name.substr(part.size());
-  return name;
+const SweepFigure* find_figure(std::string_view name) {
+  for (const ShortName& each : kShortNames)
+    if (name == each.name) name = each.figure;
+  const auto figures = sweep_figures();
+  const auto found = std::find_if(figures.begin(), figures.end(), [&](const SweepFigure& each) {
+    return each.name == name || (!each.key.empty() && each.key == name);
+  });
+  return found == figures.end() ? nullptr : &*found;
 }
-}  // namespace
 
 std::size_t sweep_figure(const std::string& name) {
   const auto figures = sweep_figures();
-  const std::string wanted = figure_name(name);
+  if (const SweepFigure* found = find_figure(name)) return static_cast<std::size_t>(found - figures.data());
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (figures[i].name == wanted) return i;
-    names.push_back(figures[i].name);
-  }
+  for (const SweepFigure& each : figures) names.push_back(each.name);
   const auto close = closest(name, names);
   throw ConfigError("no figure \"" + name + '"',
                     (close ? "did you mean " + *close + "? " : std::string()) + "figures: " + join(names));

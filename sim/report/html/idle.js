@@ -32,7 +32,7 @@ const drawAnswer = () => {
     text += `What shortens it: ${escapeText(slowedAdvice())}.`;
   } else if (rows.length > 0) {
     const [first, second] = rows;
-    text += `They sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeanings[first[0]]}): ` +
+    text += `Accelerators sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeanings[first[0]]}): ` +
       `${duration(first[1])} of it, ${share(first[1])}`;
     text += second && second[1] > 0.05 * first[1] ? `; then ${reasonNames[second[0]]}, ${share(second[1])}. ` : ". ";
     if (first[1] > 0.02 * step.seconds && adviceFor(first[0])) text += `What usually helps: ${adviceFor(first[0])}.`;

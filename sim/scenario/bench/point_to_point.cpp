@@ -9,7 +9,7 @@
 #include "sim/collective/sockets.hpp"
 #include "sim/scenario/bench/testbed.hpp"
 #include "sim/scenario/bench/traffic.hpp"
-#include "sim/scenario/findings/hardware_findings.hpp"
+#include "sim/scenario/findings/cable_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"

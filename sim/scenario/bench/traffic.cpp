@@ -12,7 +12,7 @@
 #include "sim/executor/executor.hpp"
 #include "sim/network/packet/experiments.hpp"
 #include "sim/scenario/bench/testbed.hpp"
-#include "sim/scenario/findings/hardware_findings.hpp"
+#include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
 #include "topology/build.hpp"
 

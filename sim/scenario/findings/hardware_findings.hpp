@@ -16,10 +16,6 @@ namespace topsim::scenario {
 [[nodiscard]] std::vector<report::Finding> hardware_findings(const Scenario& scenario,
                                                              const topology::Topology& topology,
                                                              const topology::Catalogue& catalogue);
-// Those of them on the fabric's links, its NICs and its switches, which hold without a workload too.
-[[nodiscard]] std::vector<report::Finding> cable_findings(const Scenario& scenario,
-                                                          const topology::Topology& topology,
-                                                          const topology::Catalogue& catalogue);
 // Ranks fill node after node: a job with fewer accelerators than there are may leave nodes, or nodes that its
 // placement lists, without any. For recipes only.
 [[nodiscard]] std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,

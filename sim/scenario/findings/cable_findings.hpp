@@ -1,0 +1,17 @@
+// Findings on links that the parts at their ends do not support. The scenario runs nevertheless.
+#pragma once
+
+#include <vector>
+
+#include "sim/report/result.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::scenario {
+
+// What the fabric's NICs and switches cannot do of its links; holds without a workload too.
+[[nodiscard]] std::vector<report::Finding> cable_findings(const Scenario& scenario,
+                                                          const topology::Topology& topology,
+                                                          const topology::Catalogue& catalogue);
+}  // namespace topsim::scenario
