@@ -196,9 +196,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "norms and activations (MaxText's minimal, Pax' SAVE_DOT_WITH_NO_BATCH_DIM)",
                  default_text("the framework's"))
           .field("recompute_modules", &PlanSpec::recompute_modules,
-                 "what selective recompute does again, by Megatron's names",
+                 "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
                  config::list_of<std::string>(
-                     one_of({"core_attn", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
+                     one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
                  default_text("core_attn; with latent attention mla_up_proj and moe_act"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))

@@ -32,6 +32,8 @@ std::span<const Framework> frameworks() {
                                 deepspeed_2022(),
                                 internevo(),
                                 maxtext(),
+                                maxtext_gpu(),
+                                pax_2024(),
                                 pax()};
   return table;
 }

@@ -64,10 +64,12 @@ struct KernelFacts {
   // 8-bit matmuls keep input and weights uncast for the backward pass, and cast them there again.
   bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
+  bool gathers_cast_weights = false;  // shards are cast to the width of 8-bit products, then gathered
   bool dynamic_scales = false;        // of narrow formats: the tensor's own maximum is read before it is cast
   // 8-bit formats under sequence parallelism: a rank casts its rows before they are gathered.
   bool gathers_narrow = false;
   bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
+  bool casts_where_made = false;     // ... and so does every kernel between products, in both passes
   bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
   bool copies_to_buffers = false;    // user buffers: a rank's rows, and MXFP8's scales gathered before them
   bool swizzles_scales = false;  // block scales of a product's operands are reordered by kernels of their own
@@ -94,6 +96,7 @@ struct ExchangeFacts {
   bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
   bool keeps_last_layer = false;     // whole from its forward to its backward pass
   bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
+  bool joins_gradients = true;       // ZeRO-3: copied into the buffer that is reduced
   double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
   double live_parameters = 0;        // gathered parameters held at most; 0: two units
   bool loops_over_layers = false;  // a compiled loop whose passes exchange matrix by matrix (step/loops.cpp)

@@ -104,9 +104,9 @@ struct Plan : KernelFacts, ExchangeFacts {
   int zero = 0;
   RecomputeSpec recompute;
   // What selective recompute computes again: the attention core, latent attention's up projections, the
-  // experts' activation, both norms, the dense network.
+  // experts' activation, both norms, the dense network, attention's output projection.
   struct Again {
-    bool core = true, latent = false, activation = false, norms = false, mlp = false;
+    bool core = true, latent = false, activation = false, norms = false, mlp = false, projection = false;
     // torchtitan's "op": whatever is between the attention core and every first of two products in the order
     // wq wk wv wo w1 w3 w2, whose results are kept; also those of reduce-scatters. 8-bit products too:
     // torchao calls torch.mm (float8_linear.py), which the policy sees before the tensors make it a scaled

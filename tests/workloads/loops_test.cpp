@@ -2,11 +2,13 @@
 // look-ups by products.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
@@ -102,17 +104,67 @@ TEST(Loop, TheFirstGatherOfEveryPassIsExposed) {
 // layer the last matrix' and the last norm's are left, of the head its matrix' and norm's, the table's.
 TEST(Loop, ReductionsOverlapWithinTheirPass) {
   EXPECT_NEAR(added(small("maxtext"), Phase::gradient_sync, 10), 230, 1);
-  WorkloadSpec workload = small("pax");
+  WorkloadSpec workload = small("pax@2023");
   workload.compute.launch_overhead = Duration{};
   const double overlapped = added(workload, Phase::gradient_sync, 10);
   EXPECT_GT(overlapped, 4 * 10 + 10);
   EXPECT_LT(overlapped, 4 * 20 + 20 + 10);
 }
 
+// Pipelined, all of the next layer is one gather, launched before this one computes, as in FSDP: exposed is
+// the table's; the first layer's goes on beside the product that looks words up. Of gradients the table's is
+// left; a layer's is summed beside the next, of the same 10 us, so nothing else waits. No kernel copies
+// gradients.
+TEST(PipelinedLoop, ExchangesALayerBesideAnother) {
+  WorkloadSpec workload = small("maxtext@2024-gpu");
+  workload.compute.launch_overhead = Duration{};
+  EXPECT_NEAR(added(workload, Phase::parameter_sync, 10), 10, 3);
+  EXPECT_NEAR(added(workload, Phase::gradient_sync, 10), 10, 3);
+  const auto program = training_step(workload, a100(), 8);
+  program::validate(program);
+  const double layer = layer_parameters(complete(workload.model)).total();
+  EXPECT_EQ(std::ranges::count(sizes(program, Phase::parameter_sync), 2 * layer), 4 + 4);
+  EXPECT_EQ(std::ranges::count(sizes(program, Phase::gradient_sync), 2 * layer), 4);
+  for (const auto& op : program.classes[0].ops)
+    EXPECT_FALSE(op.kind == OpKind::compute && op.phase == Phase::gradient_sync && op.duration > Duration{});
+}
+
+// Shards are cast, then gathered: one byte a number instead of two.
+TEST(PipelinedLoop, GathersWeightsOfNarrowProductsNarrow) {
+  const auto gathered = [](Precision precision) {
+    WorkloadSpec workload = small("maxtext@2024-gpu");
+    workload.precision.gemm = precision;
+    return sum(sizes(training_step(workload, h100(), 8), Phase::parameter_sync));
+  };
+  EXPECT_DOUBLE_EQ(gathered(Precision::fp8), gathered(Precision::bf16) / 2);
+}
+
+// XLA's kernels write 8 bits where they make what a product reads, so all that is left of its casts is the
+// transposed copy of the weights, a byte read and a byte written. Transformer Engine reads the input in 16
+// bits and writes both layouts.
+TEST(PipelinedLoop, NarrowNumbersAreWrittenWhereTheyAreMade) {
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const double m = 2048, n = 4096, k = 1024;
+  const auto cast = [&](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model = complete(workload.model);
+    workload.precision.gemm = Precision::fp8;
+    const Plan plan = resolve(workload, 8);
+    const LayerKernels kernels(workload.model, plan, compute);
+    return kernels.linear(m, n, k, {kernels.between_products()}).forward_cast.seconds;
+  };
+  const auto moved = [&](double bytes) {
+    return compute.memory_bound(bytes, MemoryKernel::elementwise).seconds;
+  };
+  EXPECT_DOUBLE_EQ(cast("maxtext@2024-gpu"), moved(2 * n * k));
+  EXPECT_DOUBLE_EQ(cast("megatron@2024"), moved(4 * m * k) + moved(4 * n * k));
+}
+
 // The axis data holds whole copies: no gathers. Pax combines all-reduces up to 51,200 bytes, so that a
 // matrix has its own: head, four layers of four, the table; norms go with what follows.
 TEST(Loop, WholeCopiesAreReducedMatrixByMatrix) {
-  WorkloadSpec workload = small("pax");
+  WorkloadSpec workload = small("pax@2023");
   workload.plan.zero = 0;
   const auto program = training_step(workload, a100(), 8);
   EXPECT_TRUE(sizes(program, Phase::parameter_sync).empty());
@@ -159,6 +211,10 @@ TEST(Remat, MinimalKeepsProducts) {
   workload.plan.recompute_modules = {"mlp"};
   EXPECT_DOUBLE_EQ(layer_activation_bytes(workload.model, resolve(workload, 8), RecomputeKind::selective),
                    2 * 8192 * (14336 + 4096.0) + 4 * 8192 * 32);
+  // "save_qkv_proj" keeps the input, 4096 numbers, and 4096 + 2 x 1024.
+  workload.plan.recompute_modules = {"core_attn", "out_proj", "mlp"};
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(workload.model, resolve(workload, 8), RecomputeKind::selective),
+                   2 * 8192 * 10240.0);
   // No product with weights runs again: products of half the speed add nothing to what is added.
   const topology::Accelerator accelerator = h100();
   const auto again = [&](double efficiency) {
@@ -197,6 +253,31 @@ TEST(Remat, NetworksRunAgainToTheirLastProductOrBefore) {
     const double expected = matrices * 4096.0 * 14336 * 2 * 8192 / (0.01 * 989.4e12);
     EXPECT_NEAR(time(RecomputeKind::selective) - time(RecomputeKind::none), expected, 0.02 * expected);
   }
+}
+
+// The output projection again: 4096 x 4096 weights. Without the core before it and the network behind it
+// there is nothing to gain, and Megatron has no such module.
+TEST(Remat, TheOutputProjectionRunsAgainWithWhatIsAroundIt) {
+  const topology::Accelerator accelerator = h100();
+  ComputeSettings settings;
+  settings.gemm_efficiency = 0.01;
+  const ComputeModel compute(accelerator, settings);
+  WorkloadSpec workload = llama3_8b("maxtext");
+  const auto time = [&](std::vector<std::string> modules) {
+    workload.plan.recompute_modules = std::move(modules);
+    const Plan plan = resolve(workload, 8);
+    const PiecePair layer =
+        transformer_layer(workload.model, LayerKind::dense, plan, compute, RecomputeKind::selective);
+    double seconds = 0;
+    for (const Piece& piece : layer.backward.pieces()) seconds += piece.cost.seconds;
+    return seconds;
+  };
+  const double expected = 4096.0 * 4096 * 2 * 8192 / (0.01 * 989.4e12);
+  EXPECT_NEAR(time({"core_attn", "out_proj", "mlp"}) - time({"core_attn", "mlp"}), expected, 0.02 * expected);
+  EXPECT_THROW((void)time({"out_proj", "mlp"}), ConfigError);
+  EXPECT_THROW((void)time({"core_attn", "out_proj"}), ConfigError);
+  workload.framework = "megatron";
+  EXPECT_THROW((void)time({"core_attn", "out_proj", "mlp"}), ConfigError);
 }
 
 // One-hot rows are written, tokens x words, and multiplied by the table; backward the table's gradient is a

@@ -71,6 +71,36 @@ Framework pax() {
   return row;
 }
 
+namespace {
+// Loops whose collectives XLA pipelines (xla_gpu_enable_pipelined_all_gather, _reduce_scatter, _all_reduce):
+// what the next pass reads is gathered during this one, and what this pass has summed is reduced during the
+// next (openxla/xla xla/service/collective_pipeliner.h, directions kBackward and kForward). All gathers of a
+// layer are one (all_gather_combine_threshold_bytes is more than a layer has). So layers behave like FSDP's
+// units (step/units.cpp), but for copies: XLA's collectives read and write in place.
+void pipeline_loops(Framework& row) {
+  row.loops_over_layers = row.joins_gradients = false;
+  row.prefetch_forward = true;
+}
+}  // namespace
+
+// Pax of March 2024 on GPUs (ghcr.io/nvidia/jax:pax-2024-03-04) as NVIDIA/dgxc-benchmarking runs it
+// (paxml/configure.sh and paxml_mod_configs.py at 143b90dd): with Transformer Engine.
+Framework pax_2024() {
+  Framework row = pax();
+  row.release = "2024";
+  row.summary =
+      "Pax on GPUs with pipelined collectives: the next layer's shards are gathered beside this one";
+  pipeline_loops(row);
+  row.bucket = 512_MiB;  // all_reduce_combine_threshold_bytes
+  // CHECKPOINT_POLICY = SAVE_DOT_ONLY: results of all products; Transformer Engine's attention is none.
+  row.recompute = RecomputeKind::selective;
+  row.attention = AttentionKernel::flash;  // ENABLE_TE=1, NVTE_FUSED_ATTN=1
+  row.softmax_in_loops = false;
+  // Transformer Engine, jax/layernorm.py and jax/cpp_extensions: layernorm_fwd_fp8 writes fp8.
+  row.casts_in_norms = true;
+  return row;
+}
+
 // MaxText of mid-2024 (google/maxtext, MaxText/configs/base.yml at 01c78bbf) on TPUs, whose defaults are
 // fp32 weights, bf16 activations, scan_layers, one axis fsdp over the slice (ici_fsdp_parallelism -1; the
 // axis data is zero 0, a part of the chips hsdp_shard), AdamW in fp32.
@@ -99,6 +129,27 @@ Framework maxtext() {
   // max_utils.py, cross_entropy_with_logits: maximum, sum and loss each read them, the gradient is read and
   // written beside them.
   row.fused_loss = {.held = 8, .forward_copies = 12, .backward_copies = 8};
+  return row;
+}
+
+// MaxText of December 2024 on GPUs (ghcr.io/nvidia/jax:maxtext-2024-12-09) as NVIDIA/dgxc-benchmarking runs
+// it (maxtext/configure.sh at 0b71cfda).
+Framework maxtext_gpu() {
+  Framework row = maxtext();
+  row.release = "2024-gpu";
+  row.summary = "MaxText on GPUs: pipelined collectives, cuDNN's attention, 8-bit gathers of 8-bit products";
+  pipeline_loops(row);
+  row.bucket = 2_GiB;      // all_reduce_combine_threshold_bytes
+  row.cuda_graph = false;  // xla_gpu_graph_level=0
+  row.overlap_grad_reduce = true;
+  // logits_dot_in_fp32=false; the loss as above, in registers from 16-bit logits.
+  row.fused_loss = pax().fused_loss;
+  row.looks_up_by_product = true;  // use_iota_embed=true (layers/embeddings.py: one_hot, then jnp.dot)
+  // Flax, linen/fp8_ops.py: Fp8DotGeneralOp scales by maxima of earlier steps, so that the kernels
+  // between products write 8 bits: XLA fuses casts into them, and the maxima too (xla/service/gpu/transforms/
+  // multi_output_fusion.h). The cast of weights follows their gather; XLA moves it before (xla/service/
+  // collective_quantizer.cc; gpu/gpu_compiler.cc runs it).
+  row.gathers_cast_weights = row.casts_in_norms = row.casts_where_made = true;
   return row;
 }
 }  // namespace topsim::workloads

@@ -26,5 +26,7 @@ namespace topsim::workloads {
 [[nodiscard]] Framework deepspeed_2022();
 [[nodiscard]] Framework internevo();
 [[nodiscard]] Framework maxtext();
+[[nodiscard]] Framework maxtext_gpu();
+[[nodiscard]] Framework pax_2024();
 [[nodiscard]] Framework pax();
 }  // namespace topsim::workloads

@@ -59,7 +59,8 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   if (!latent_) {
     const double keys = kv_heads_ * shape_.head_dim;
     qkv_ = kernels.columns(kernels.tokens, {heads_ * shape_.head_dim, keys, keys_values_width_ - keys},
-                           kernels.hidden, plan.qkv_apart, {kernels.column_input(true)});
+                           kernels.hidden, plan.qkv_apart,
+                           {kernels.column_input(true), kernels.between_products()});
     if (shares_norm(kernels.model)) qkv_.input_gradient += kernels.sum(kernels.tokens);
     return;
   }
@@ -133,7 +134,8 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
       again.compute(Part::attention, qkv_.forward + before_core(Pass::forward), gathered);
     }
     if (kernels_.plan.again.between) again.compute(Part::attention, before_core(Pass::forward));
-    if (kernels_.plan.again.core) core_forward(again);
+    const int answered = kernels_.plan.again.core ? core_forward(again) : Piece::kNone;
+    if (kernels_.plan.again.projection) kernels_.reduced_product(again, Part::attention, proj_, 0, answered);
     list.append(again.recomputed());
   }
   const int answered = core_backward(list);

@@ -12,9 +12,10 @@ class DenseFeedForward final : public FeedForward {
         parameters_(parameters),
         ffn_(ffn / kernels.plan.tp),
         input_(kernels.gathered_input(kernels.bytes, normed)),
-        fc1_(kernels.gate_and_up(kernels.tokens, ffn_, {kernels.column_input(normed)})),
+        fc1_(kernels.gate_and_up(kernels.tokens, ffn_,
+                                 {kernels.column_input(normed), kernels.between_products()})),
         fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_,
-                            {LayerKernels::Operand::wide, kernels.row_gradient()})),
+                            {kernels.between_products(), kernels.row_gradient()})),
         gathers_(!shares_norm(kernels.model)) {
     if (kernels.model.parallel_residual) fc2_.forward += kernels.branches_forward();
   }

@@ -69,9 +69,12 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   const auto transposed_of = [&](Operand operand, double elements) {
     return operand == Operand::one_layout ? transposed(count * elements) : KernelCost{};
   };
-  result.forward_cast = cast_of(casts.input, m * k, forward_layouts) +
-                        cast(weights, forward_layouts) * casts_of_weights + expanded +
-                        swizzled(count, m * k + n * k);
+  // The input's gradient reads the layout that was gathered, the product the other one.
+  const KernelCost cast_weights = plan.gathers_cast_weights && plan.shards.by_unit
+                                      ? transposed(count * weights)
+                                      : cast(weights, forward_layouts) * casts_of_weights;
+  result.forward_cast =
+      cast_of(casts.input, m * k, forward_layouts) + cast_weights + expanded + swizzled(count, m * k + n * k);
   result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded +
                       swizzled(count, m * n + n * k);
   result.forward = result.forward_cast + gemm({m, n, k, count, expands ? plan.parameter_bytes : 0});

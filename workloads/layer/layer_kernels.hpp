@@ -61,10 +61,14 @@ class LayerKernels {
   }
   // For a column-parallel layer's input, after a norm or not, and for a row-parallel layer's gradient.
   [[nodiscard]] Operand column_input(bool normed) const {
-    return plan.gathers_narrow || (normed && plan.casts_in_norms) ? Operand::one_layout : Operand::wide;
+    return plan.gathers_narrow || (normed && plan.casts_in_norms) ? Operand::one_layout : between_products();
   }
   [[nodiscard]] Operand row_gradient() const {
-    return plan.gathers_narrow ? Operand::one_layout : Operand::wide;
+    return plan.gathers_narrow || plan.casts_where_made ? Operand::one_layout : Operand::wide;
+  }
+  // Of the activation's answer and of its gradient, of rotated queries and keys.
+  [[nodiscard]] Operand between_products() const {
+    return plan.casts_where_made ? Operand::one_layout : Operand::wide;
   }
   // Products of one input, each with its own width; a single one unless `apart`.
   [[nodiscard]] Linear columns(double m, std::initializer_list<double> widths, double k, bool apart,

@@ -129,6 +129,7 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   double bytes = rows * h * ((model.parallel_residual ? 1 : 2) * e + 2 * mask) + products;
   // The first product of a dense network keeps the normed rows, experts keep them sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
+  if (recompute == RecomputeKind::selective && plan.again.projection) bytes -= rows * h * e;
   bytes += attention_bytes(model, plan, recompute, e, input);
   const bool selective = recompute == RecomputeKind::selective, between = selective && plan.again.between;
   if (between && plan.again.core)

@@ -29,7 +29,9 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.gradient_bytes = full || (wide_gradients && !narrow) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
-  plan.gathered_parameter_bytes = full ? 4 : 2;
+  plan.gathered_parameter_bytes = full                            ? 4
+                                  : defaults.gathers_cast_weights ? std::min(2.0, bytes_of(plan.gemm))
+                                                                  : 2;
   if (precision.parameters_all_gather)
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
 }

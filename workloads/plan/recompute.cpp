@@ -54,6 +54,7 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                 .activation = named("moe_act"),
                 .norms = kept || named("layernorm"),
                 .mlp = named("mlp"),
+                .projection = named("out_proj"),
                 .between = kept,
                 .to_the_end = !defaults.checkpoints_stop};
   if (plan.again.latent && !latent)
@@ -65,6 +66,15 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
         operators ? "mlp is a module of Megatron's and MaxText's layers"
                   : "mlp is the dense network, and every layer has experts",
         operators ? "use framework megatron or maxtext, or leave recompute_modules out" : "leave mlp out");
+  // save_qkv_proj (MaxText/layers/models.py, get_remat_policy): what reads the projection's result, the
+  // second norm and the network, has to be done again too.
+  if (plan.again.projection && (!kept || !plan.again.core || !plan.again.mlp))
+    mistakes.add(
+        "plan.recompute_modules",
+        kept ? "what follows out_proj would have to be kept without what it is made of"
+             : fmt::format("framework {} does not compute the output projection again", defaults.name),
+        kept ? "add core_attn and mlp: all three are MaxText's save_qkv_proj"
+             : "use framework maxtext or pax, or leave out_proj out");
   if (plan.again.activation && workload.model.experts.count == 0)
     mistakes.add("plan.recompute_modules",
                  "moe_act is the experts' activation, and the model has no experts");

@@ -97,6 +97,8 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   }
   if (defaults.family == FrameworkFamily::fsdp)
     return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
+  if (defaults.family == FrameworkFamily::jax && plan.shards.by_unit)
+    return no_buckets("XLA reduces sharded gradients of a layer in that layer's pass", "leave it out");
   if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
   // DeepSpeed's pipeline reduces when all backward passes have ended and their gradients have been sent on
   // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).

@@ -47,9 +47,13 @@ class Loop final : public DataParallel {
              RecomputeKind::full;
     gather(chunk, unit, again_);
     if (again_) return wait_for_first();
-    // Both matrices of a network that runs again, else its second.
-    const bool both = plan_.again.mlp && plan_.recompute.kind == RecomputeKind::selective;
-    wait_until(held.gradients[piece_].parameters + (both ? held.gradients[piece_ + 1].parameters : 0));
+    // Both matrices of a network that runs again, else its second; the projection before them.
+    const bool selective = plan_.recompute.kind == RecomputeKind::selective;
+    std::size_t read = selective && plan_.again.mlp ? 2 : 1;
+    if (selective && plan_.again.projection) read = 3;
+    double parameters = 0;
+    for (std::size_t i = piece_; i < piece_ + read; ++i) parameters += held.gradients[i].parameters;
+    wait_until(parameters);
   }
   void completes(int chunk, Weights, double parameters, bool last) override {
     const ChunkParameters& held = at(chunk);

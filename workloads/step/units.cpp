@@ -249,10 +249,11 @@ class Units final : public DataParallel {
       outstanding_.pop_front();
     }
     // Copies gradients, as wide as activations, into the buffer that is sent.
-    emitter_.compute(Part::optimizer, Phase::gradient_sync,
-                     compute_.memory_bound(group.ready * (bytes_of(plan_.activations) +
-                                                          (1 + plan_.gradient_passes) * plan_.gradient_bytes),
-                                           MemoryKernel::elementwise));
+    const double joined = plan_.joins_gradients ? bytes_of(plan_.activations) + plan_.gradient_bytes : 0;
+    emitter_.compute(
+        Part::optimizer, Phase::gradient_sync,
+        compute_.memory_bound(group.ready * (joined + plan_.gradient_passes * plan_.gradient_bytes),
+                              MemoryKernel::elementwise));
     std::uint32_t summed = StageEmitter::kNoOp;
     if (group.slot != Slots::kNoSlot) {
       summed = emitter_.collective({.stream = group.stream,
