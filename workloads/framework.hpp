@@ -79,6 +79,8 @@ struct KernelFacts {
   bool early_experts = false;        // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool sends_probabilities = true;   // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
+  bool copies_kept_products =
+      false;  // what selective recompute keeps of products, in and out of a loop's array
   bool looks_up_by_product = false;  // words: one-hot rows times the table, and in the backward pass too
   bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch
   bool splits_messages = false;  // a tensor rank sends its part of a whole activation, gathered on arrival

@@ -255,6 +255,40 @@ TEST(Remat, NetworksRunAgainToTheirLastProductOrBefore) {
   }
 }
 
+// A loop stacks what its layers keep. Results of products are copied in, read and written in 16 bits: of a
+// GPT layer queries, keys and values 3 h, the projection h and the first product of the network 4 h. What
+// attention reads is copied out again. On a TPU products read and write slices.
+TEST(Remat, WhatIsKeptOfProductsIsCopiedIntoTheLoopsStack) {
+  const topology::Accelerator accelerator = a100();
+  const ComputeModel compute(accelerator, {});
+  const auto added = [&](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+    workload.model = complete(workload.model);
+    const auto layer = [&](const Plan& plan) {
+      return transformer_layer(workload.model, LayerKind::dense, plan, compute, RecomputeKind::selective);
+    };
+    const auto seconds = [](const PieceList& list) {
+      double sum = 0;
+      for (const Piece& piece : list.pieces()) sum += piece.cost.seconds;
+      return sum;
+    };
+    const Plan plan = resolve(workload, 8);
+    Plan in_place = plan;
+    in_place.copies_kept_products = false;
+    const PiecePair with = layer(plan), without = layer(in_place);
+    return std::pair(seconds(with.forward) - seconds(without.forward),
+                     seconds(with.backward) - seconds(without.backward));
+  };
+  const auto copied = [&](double width, double kernels) {
+    return compute.memory_bound(4 * 2048 * width * kH, MemoryKernel::elementwise, kernels).seconds;
+  };
+  const auto [in, out] = added("pax");
+  EXPECT_NEAR(in, copied(3 + 1 + 4, 3), 1e-9);
+  EXPECT_NEAR(out, copied(3, 1), 1e-9);
+  EXPECT_EQ(added("maxtext"), std::pair(0.0, 0.0));
+}
+
 // The output projection again: 4096 x 4096 weights. Without the core before it and the network behind it
 // there is nothing to gain, and Megatron has no such module.
 TEST(Remat, TheOutputProjectionRunsAgainWithWhatIsAroundIt) {

@@ -52,6 +52,10 @@ Framework pax() {
   row.recompute = RecomputeKind::full;
   row.checkpoints_stop = true;
   row.keeps_products = true;
+  // The loop stacks what layers keep. A product is a library's call, which neither writes into a slice of the
+  // stack nor reads one before dynamic slice fusion, by default off until June 2026 (openxla/xla pull
+  // requests 43381 and 43831; jax issue 13356, "Significant Overhead with nn.scan", on an A100).
+  row.copies_kept_products = true;
   // praxis/layers/attentions.py, DotProductAttention: batched products and softmax; the script sets
   // xla_gpu_enable_triton_softmax_fusion=false. With ENABLE_TE=1 Transformer Engine's attention: kernel
   // flash.
@@ -74,9 +78,9 @@ Framework pax() {
 namespace {
 // Loops whose collectives XLA pipelines (xla_gpu_enable_pipelined_all_gather, _reduce_scatter, _all_reduce):
 // what the next pass reads is gathered during this one, and what this pass has summed is reduced during the
-// next (openxla/xla xla/service/collective_pipeliner.h, directions kBackward and kForward). All gathers of a
-// layer are one (all_gather_combine_threshold_bytes is more than a layer has). So layers behave like FSDP's
-// units (step/units.cpp), but for copies: XLA's collectives read and write in place.
+// next (openxla/xla, xla/service/gpu/gpu_compiler.cc: CollectivePipeliner, kBackward and kForward). All
+// gathers of a layer are one (all_gather_combine_threshold_bytes is more than a layer has). So layers behave
+// like FSDP's units (step/units.cpp), but for copies: XLA's collectives read and write in place.
 void pipeline_loops(Framework& row) {
   row.loops_over_layers = row.joins_gradients = false;
   row.prefetch_forward = true;
@@ -96,7 +100,7 @@ Framework pax_2024() {
   row.recompute = RecomputeKind::selective;
   row.attention = AttentionKernel::flash;  // ENABLE_TE=1, NVTE_FUSED_ATTN=1
   row.softmax_in_loops = false;
-  // Transformer Engine, jax/layernorm.py and jax/cpp_extensions: layernorm_fwd_fp8 writes fp8.
+  // Transformer Engine, jax/layernorm.py: layernorm_fwd_fp8 writes fp8 (recalled).
   row.casts_in_norms = true;
   return row;
 }
@@ -122,7 +126,8 @@ Framework maxtext() {
   row.attention = AttentionKernel::flash;
   row.softmax_in_loops = row.bias_kernels = false;
   row.core_copies = CoreCopies::apart;
-  row.looks_up_by_product = false;  // use_iota_embed: False
+  row.looks_up_by_product = false;   // use_iota_embed: False
+  row.copies_kept_products = false;  // XLA fuses slices with products on a TPU
   // remat_policy: full. layers/models.py, get_remat_policy: "minimal" is checkpoint_dots_with_no_batch_dims,
   // selective recompute here; attention is no product that it sees.
   // logits_dot_in_fp32: the logits are fp32, in one bf16 pass of the units (JAX's default precision on TPUs).
@@ -144,11 +149,12 @@ Framework maxtext_gpu() {
   row.overlap_grad_reduce = true;
   // logits_dot_in_fp32=false; the loss as above, in registers from 16-bit logits.
   row.fused_loss = pax().fused_loss;
+  row.copies_kept_products = true;
   row.looks_up_by_product = true;  // use_iota_embed=true (layers/embeddings.py: one_hot, then jnp.dot)
   // Flax, linen/fp8_ops.py: Fp8DotGeneralOp scales by maxima of earlier steps, so that the kernels
-  // between products write 8 bits: XLA fuses casts into them, and the maxima too (xla/service/gpu/transforms/
-  // multi_output_fusion.h). The cast of weights follows their gather; XLA moves it before (xla/service/
-  // collective_quantizer.cc; gpu/gpu_compiler.cc runs it).
+  // between products write 8 bits: XLA fuses casts into them, and the maxima too
+  // (fusions of several outputs, recalled). The cast of weights follows their gather; XLA moves it before
+  // (xla/service/ collective_quantizer.cc; gpu/gpu_compiler.cc runs it).
   row.gathers_cast_weights = row.casts_in_norms = row.casts_where_made = true;
   return row;
 }

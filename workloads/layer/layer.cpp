@@ -77,6 +77,26 @@ void network_again(PieceList& list, const LayerKernels& kernels, const FeedForwa
   }
   list.append(network.recomputed());
 }
+
+// KernelFacts::copies_kept_products: results of products into the stack, and those that the attention core
+// reads out of it; kernels of single numbers read slices themselves. No gradient reads the last product's.
+struct StackCopies {
+  KernelCost in, out;
+};
+StackCopies stack_copies(const LayerKernels& kernels, LayerKind kind) {
+  const ModelSpec& model = kernels.model;
+  const Plan& plan = kernels.plan;
+  const double t = plan.tp;
+  const double core =
+      ((model.heads + model.kv_heads) * key_width(model) + model.kv_heads * value_width(model)) / t;
+  const double projection = plan.again.projection ? 0 : model.hidden;
+  const double network = kind != LayerKind::dense || plan.again.mlp ? 0 : kernels.gates() * model.ffn / t;
+  const auto copied = [&](double width, double kernels_of_them) {
+    return kernels.compute.memory_bound(2 * kernels.element * kernels.tokens * width,
+                                        MemoryKernel::elementwise, kernels_of_them);
+  };
+  return {copied(core + projection + network, 1 + (projection > 0) + (network > 0)), copied(core, 1)};
+}
 }  // namespace
 
 PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
@@ -91,6 +111,11 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   PiecePair result;
   result.forward = forward(kernels, kind, attention, *feed_forward);
   PieceList& list = result.backward;
+  if (recompute == RecomputeKind::selective && plan.copies_kept_products) {
+    const StackCopies copies = stack_copies(kernels, kind);
+    result.forward.compute(Part::attention, copies.in);
+    list.compute(Part::attention, copies.out);
+  }
   if (recompute == RecomputeKind::full && plan.again.to_the_end) {
     list = result.forward.recomputed();
   } else if (recompute == RecomputeKind::full) {
