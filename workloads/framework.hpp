@@ -113,6 +113,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
   std::string_view since;    // the year from which it holds, if before its release
   std::string_view summary;  // one line for lists and messages
+  std::string_view on_gpus;  // of a set for TPUs: the release that says what GPUs do; else empty
   FrameworkFamily family = FrameworkFamily::megatron;
 
   // Plan.

@@ -112,6 +112,7 @@ Framework maxtext() {
   Framework row = pax();
   row.name = "maxtext";
   row.release = "2024";
+  row.on_gpus = "2024-gpu";
   row.summary = "MaxText on TPUs: layers in a compiled loop that gathers shards as it goes; full remat";
   // A whole step is one program of the accelerator.
   row.cuda_graph = true;
@@ -142,6 +143,7 @@ Framework maxtext() {
 Framework maxtext_gpu() {
   Framework row = maxtext();
   row.release = "2024-gpu";
+  row.on_gpus = {};
   row.summary = "MaxText on GPUs: pipelined collectives, cuDNN's attention, 8-bit gathers of 8-bit products";
   pipeline_loops(row);
   row.bucket = 2_GiB;      // all_reduce_combine_threshold_bytes

@@ -94,6 +94,9 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
+  if (!set.on_gpus.empty() && facts.library == "NCCL")
+    facts.assumed.push_back(fmt::format("{}@{}, which describes TPUs; GPUs are framework {}@{}", set.name,
+                                        set.release, set.name, set.on_gpus));
   if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
     const workloads::LoraSpec usual;
     facts.assumed.push_back(
