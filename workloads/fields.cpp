@@ -262,7 +262,7 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  "weights and moments that the optimiser keeps; 16 bits: no master copy",
                  names<Precision>(
                      {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}),
-                 default_text("fp32"))
+                 default_text("the framework's; fp32 of all but fsdp@2025-automodel"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,

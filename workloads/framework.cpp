@@ -28,6 +28,7 @@ std::span<const Framework> frameworks() {
                                 fsdp_compiled(),
                                 fsdp_compiled_loss(),
                                 fsdp_eager_2025(),
+                                fsdp_automodel(),
                                 deepspeed(),
                                 deepspeed_2022(),
                                 internevo(),

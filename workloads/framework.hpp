@@ -97,6 +97,7 @@ struct ExchangeFacts {
   int outstanding_reductions = 1;    // ZeRO-3, FSDP
   bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
   bool keeps_last_layer = false;     // whole from its forward to its backward pass
+  bool reduces_once = false;         // FSDP: gradients of a step, after its last micro-batch
   bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
   bool joins_gradients = true;       // ZeRO-3: copied into the buffer that is reduced
   double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
@@ -161,6 +162,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool gradients_fp32 = true;       // accumulated and reduced in fp32
   bool fp16_gradients_fp32 = true;  // ... of fp16 too, else of bf16 alone
   bool parameters_fp32 = false;     // weights live in fp32 and are cast for use; else a 16-bit working copy
+  bool narrow_states = false;       // weights and moments are 16 bits, without a master copy
   double bucket_elements = 40e6;    // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
   bool widens_reduced = false;       // reduced gradients are kept as wide as the weights

@@ -2,7 +2,7 @@
 // lies between; and where full recompute ends.
 #include <gtest/gtest.h>
 
-#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/mixtures.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
@@ -129,5 +129,51 @@ TEST(Checkpoints, EndBeforeTheLastProduct) {
     const Added whole = added(framework, 1, RecomputeKind::full);
     EXPECT_NEAR(whole.backward, whole.forward, 1e-12) << framework;
   }
+}
+
+// Of a layer with experts are kept, per token of h = 1024: its input, wq, wv and the core's answer, and for
+// each of its 2 experts the row that an all-to-all brings there and the one that comes back; a shared expert
+// keeps w1's 2048 numbers and, in eager mode, w2's result. 16 heads' sums in 4 bytes.
+TEST(SelectiveOperators, KeepWhatIsExchangedWithExperts) {
+  const auto numbers = [](int ep, int shared, const char* framework) {
+    WorkloadSpec workload = small_moe(1, ep, 1);
+    workload.framework = framework;
+    workload.model.experts.shared = shared;
+    workload.model = complete(workload.model);
+    const Plan plan = resolve(workload, 8);
+    const double bytes =
+        layer_activation_bytes(workload.model, plan, RecomputeKind::selective, LayerKind::experts);
+    return bytes / 512 - 4 * 16;
+  };
+  EXPECT_DOUBLE_EQ(numbers(1, 0, "fsdp"), 2 * 4 * 1024);
+  EXPECT_DOUBLE_EQ(numbers(4, 0, "fsdp"), 2 * (4 + 4) * 1024);
+  EXPECT_DOUBLE_EQ(numbers(4, 1, "fsdp"), 2 * (4 + 4 + 2 + 1) * 1024);
+  EXPECT_DOUBLE_EQ(numbers(4, 1, "fsdp@2025-compile"), 2 * (4 + 4 + 2) * 1024);
+}
+
+// Grouped products run again, 3 x 1024 x 2048 weights for each of 2 rows a token, and so do wk and wo, 1024 x
+// 1024 each: 2 FLOPs per weight at half of 989.4 TFLOP/s. Rows are not exchanged again.
+TEST(SelectiveOperators, CostTheProductsOfExpertsButNotTheirExchanges) {
+  WorkloadSpec workload = small_moe(1, 4, 1);
+  workload.framework = "fsdp@2025-compile", workload.plan.micro_batch = 128;
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 8);
+  const topology::Accelerator accelerator = h100();
+  ComputeSettings settings;
+  settings.gemm_efficiency = 0.5;
+  const ComputeModel compute(accelerator, settings);
+  double seconds[2] = {}, exchanges[2] = {};
+  for (const bool again : {false, true}) {
+    const RecomputeKind kind = again ? RecomputeKind::selective : RecomputeKind::none;
+    const PiecePair layer = transformer_layer(workload.model, LayerKind::experts, plan, compute, kind);
+    for (const Piece& piece : layer.backward.pieces()) {
+      seconds[again] += piece.collective ? 0 : piece.cost.seconds;
+      exchanges[again] += piece.collective ? 1 : 0;
+    }
+  }
+  const double products = 2 * 128 * 512 * (2 * 3 * 1024 * 2048.0 + 2 * 1024 * 1024) / (0.5 * 989.4e12);
+  EXPECT_GT(seconds[1] - seconds[0], products);
+  EXPECT_LT(seconds[1] - seconds[0], 2 * products);
+  EXPECT_EQ(exchanges[1], exchanges[0]);
 }
 }  // namespace topsim::workloads::selective_operators_test

@@ -143,6 +143,38 @@ TEST(ShardedExperts, ComputeWhatOthersCompute) {
   EXPECT_NEAR(flops(workload(4)), flops(megatron), 1e-9 * flops(megatron));
 }
 
+// NeMo AutoModel gathers every unit once a step, where it stays, and reduces after the last micro-batch, in
+// the 16 bits of its weights; with three micro-batches as with one.
+TEST(ShardedExperts, OfAutomodelAreGatheredAndReducedOnce) {
+  WorkloadSpec automodel = workload(4);
+  automodel.framework = "fsdp@2025-automodel", automodel.plan.grad_accumulation = 3;
+  const auto program = training_step(automodel, h100(), 8);
+  program::validate(program);
+  const auto [dense, routed, ends] = parameters();
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::all_gather), 2 * (4 * dense + ends));
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::reduce_scatter), 2 * (4 * dense + ends));
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::all_gather), 2 * 4 * routed / 4);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::reduce_scatter), 2 * 4 * routed / 4);
+  automodel.model = complete(automodel.model);
+  EXPECT_EQ(resolve(automodel, 8).optimizer_bytes, 2);
+  automodel.precision.optimizer = Precision::fp32;
+  EXPECT_EQ(resolve(automodel, 8).optimizer_bytes, 4);
+}
+
+// Full recompute sends rows there and back again, 6 exchanges a layer. AutoModel's ends before the way back:
+// 5.
+TEST(ShardedExperts, OfAutomodelAreNotCombinedAgain) {
+  WorkloadSpec again = workload(4);
+  again.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+  again.plan.token_dispatcher = TokenDispatcher::deepep;
+  const auto exchanges = [&](const char* framework) {
+    again.framework = framework;
+    return collectives(training_step(again, h100(), 8), Dimension::expert).size();
+  };
+  EXPECT_EQ(exchanges("fsdp@2025-eager"), 4 * 6u);
+  EXPECT_EQ(exchanges("fsdp@2025-automodel"), 4 * 5u);
+}
+
 void expect_mistake(const WorkloadSpec& spec, const std::string& path, const std::string& help) {
   try {
     static_cast<void>(resolve(spec, 8));

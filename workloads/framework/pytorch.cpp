@@ -249,4 +249,26 @@ Framework fsdp_eager_2025() {
   row.fused_adam = true;
   return row;
 }
+
+// NeMo AutoModel's own models with Transformer Engine (nemo_automodel, 2025 and 2026), as the recipes of its
+// benchmarks set them. components/models/qwen3_moe/layers.py: q_proj, k_proj and v_proj are products of their
+// own, whose results the norms of heads, the fused rotary embedding (rope_fusion) and Transformer Engine's
+// attention read as they are, groups of heads included. Norms are Transformer Engine's, routed experts'
+// activation, permutation and probabilities Megatron's (components/moe/megatron). Dense networks
+// (components/moe/layers.py, MLP: F.silu(gate) * up) are counted as fused too.
+// components/moe/parallelizer.py: fully_shard of every layer without reshard_after_forward; weights are bf16
+// unless the model says otherwise, and so are the moments of torch.optim.Adam. components/moe/fsdp_mixin.py
+// (enable_fsdp_optimizations): no reduction and no resharding before the last backward pass of a step.
+Framework fsdp_automodel() {
+  Framework row = fsdp_eager_2025();
+  row.release = "2025-automodel";
+  row.summary = "FSDP2 around NeMo AutoModel's own models: Transformer Engine, 16-bit states, one reduction";
+  row.attention = AttentionKernel::flash;
+  row.fused_kernels = row.sends_probabilities = true;
+  row.eager_norms = row.eager_final_norm = row.complex_rotary = row.fused_adam = false;
+  row.core_copies = CoreCopies::apart;
+  row.zero = 2;
+  row.narrow_states = row.reduces_once = true;
+  return row;
+}
 }  // namespace topsim::workloads

@@ -69,8 +69,10 @@ class FeedForward {
   virtual ~FeedForward() = default;
   virtual int forward(PieceList& list) const = 0;
   // The part that runs again where recompute ends with what the backward pass reads
-  // (Plan::Again::to_the_end). For experts everything: their combined rows are not the result of a product.
+  // (Plan::Again::to_the_end).
   virtual void again(PieceList& list) const { forward(list); }
+  // For Again::operators, of experts.
+  virtual void operators_again(PieceList&) const {}
   virtual int backward(PieceList& list, RecomputeKind recompute) const = 0;
 };
 // REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together; `normed`: it follows

@@ -109,17 +109,7 @@ class ExpertFeedForward final : public FeedForward {
   }
 
   int forward(PieceList& list) const override {
-    list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
-    const int arrived = gathers() ? gather_tokens(list) : send_tokens(list);
-    KernelCost first = moves_.sorted + pad() + fc1_.forward,
-               second = activation_forward_ + fc2_.forward + pad() + bias(kBiasForward) + moves_.summed;
-    if (waits_for_offset()) {
-      list.compute(Part::experts, first, arrived);
-      list.host_reads();
-      list.compute(Part::experts, second, Piece::kNone, parameters_.routed() / owned(), weights());
-    } else {
-      list.compute(Part::experts, first + second, arrived, parameters_.routed() / owned(), weights());
-    }
+    answer(list);
     list.compute(Part::combine, moves_.permuted, back(list, Part::combine, false));
     // Decode steps do not split rows over the tensor ranks: each rank dispatches its share, and all need the
     // sum.
@@ -129,6 +119,34 @@ class ExpertFeedForward final : public FeedForward {
             : list.collective(Part::combine, CollectiveKind::all_gather, kernels_.bytes, kernels_.plan.tp);
     if (!shared_) return joined;
     return last_of(joined, shared_->forward(list));
+  }
+
+  // Where probabilities travel with the rows, the last tensor that a checkpoint saves is of the kernel that
+  // sums answers: DeepEP's and HybridEP's combine keep a handle alone (NeMo AutoModel,
+  // components/moe/megatron/fused_a2a.py: FusedCombine).
+  void again(PieceList& list) const override {
+    if (!fused_ || !kernels_.plan.sends_probabilities) {
+      forward(list);
+      return;
+    }
+    answer(list);
+    if (shared_) shared_->forward(list);
+  }
+
+  // torchtitan, models/llama4/infra/parallelize.py, _op_sac_save_list: the results of all-to-alls are kept,
+  // those of grouped products (aten._grouped_mm) and of the router's (forced) are not; every second product
+  // of shared experts, as of dense networks. The answers are computed again too: their products with the
+  // probabilities follow.
+  void operators_again(PieceList& list) const override {
+    list.compute(Part::router, router_forward_ + scores(1) + moves_.permuted);
+    list.compute(Part::experts, moves_.sorted + fc1_.forward + activation_forward_ + fc2_.forward);
+    if (!shared_) return;
+    const double width =
+        static_cast<double>(kernels_.model.experts.shared) * kernels_.model.experts.ffn / kernels_.plan.tp;
+    KernelCost cost = kernels_.activation_forward(kernels_.tokens, width);
+    if (kernels_.model.gated_ffn)
+      cost += kernels_.linear(kernels_.tokens, width, kernels_.hidden, {kernels_.column_input(true)}).forward;
+    list.compute(Part::mlp, cost);
   }
 
   int backward(PieceList& list, RecomputeKind recompute) const override {
@@ -158,6 +176,20 @@ class ExpertFeedForward final : public FeedForward {
   }
 
  private:
+  // Up to the answers of this rank's experts, summed as they are sent back.
+  void answer(PieceList& list) const {
+    list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
+    const int arrived = gathers() ? gather_tokens(list) : send_tokens(list);
+    KernelCost first = moves_.sorted + pad() + fc1_.forward,
+               second = activation_forward_ + fc2_.forward + pad() + bias(kBiasForward) + moves_.summed;
+    if (waits_for_offset()) {
+      list.compute(Part::experts, first, arrived);
+      list.host_reads();
+      list.compute(Part::experts, second, Piece::kNone, parameters_.routed() / owned(), weights());
+    } else {
+      list.compute(Part::experts, first + second, arrived, parameters_.routed() / owned(), weights());
+    }
+  }
   [[nodiscard]] double owned() const { return kernels_.plan.ep * split_; }
   [[nodiscard]] Weights weights() const {
     return kernels_.plan.experts.on_own_ranks ? Weights::routed : Weights::dense;

@@ -45,11 +45,16 @@ void parallel_backward(PieceList& list, const LayerKernels& kernels, const Atten
 
 // A checkpoint's forward pass runs before all of the layer's backward pass, up to the last product's input;
 // its gathers are those that the backward pass needs anyway.
-PieceList operators_again(const LayerKernels& kernels, const Attention& attention) {
+PieceList operators_again(const LayerKernels& kernels, LayerKind kind, const Attention& attention,
+                          const FeedForward& feed_forward) {
   const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
   PieceList list;
   const int attended = attention.operators_again(list);
   list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward(), attended);
+  if (kind == LayerKind::experts) {
+    feed_forward.operators_again(list);
+    return list.recomputed();
+  }
   const KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
   const Linear up = kernels.linear(kernels.tokens, ffn, kernels.hidden, {kernels.column_input(true)});
   if (!kernels.model.gated_ffn) {
@@ -129,7 +134,7 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
     list.append(norms.recomputed());
   }
   if (recompute == RecomputeKind::selective && plan.again.operators)
-    list.append(operators_again(kernels, attention));
+    list.append(operators_again(kernels, kind, attention, *feed_forward));
   if (recompute == RecomputeKind::selective && kind == LayerKind::dense)
     network_again(list, kernels, *feed_forward);
   if (model.parallel_residual) {

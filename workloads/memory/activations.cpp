@@ -73,15 +73,25 @@ double row_sums_bytes(const ModelSpec& model, const Plan& plan) {
 // Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
 // of the reduce-scatters of wo and w2. No gradient reads the result of w2, so a compiled layer does not keep
 // it (torch/_functorch/partitioners.py saves the inputs of the backward graph); eager layers keep all that
-// the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode).
-double kept_by_operator(const ModelSpec& model, const Plan& plan) {
+// the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode). Of experts the rows that
+// all-to-alls bring, there and back, and what shared ones keep as a dense network; nothing of grouped
+// products.
+double kept_by_operator(const ModelSpec& model, const Plan& plan, LayerKind kind) {
   const double t = plan.tp, h = model.hidden, tokens = plan.tokens();
   const double queries = model.heads / t * model.head_dim;
   const double values = std::max(1.0, model.kv_heads / t) * model.head_dim;
   const double answers = plan.fused_kernels ? 0 : 1;
   const double scattered = plan.sequence_parallel && !plan.again.scatters ? 1 + answers : 0;
   const double rows = rows_of(plan) * h * (1 + scattered);
-  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h)) +
+  double network = tokens * (model.ffn / t + answers * h);
+  if (kind == LayerKind::experts) {
+    const ExpertSpec& experts = model.experts;
+    const int sent = plan.experts.fused_dispatch() ? std::min(experts.top_k, plan.ep) : experts.top_k;
+    network = plan.ep > 1 ? 2 * rows_of(plan) * sent * plan.experts.load * h : 0;
+    if (experts.shared > 0)
+      network += tokens * (static_cast<double>(experts.shared) * experts.ffn / t + answers * h);
+  }
+  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values) + network) +
          row_sums_bytes(model, plan);
 }
 // Softmax output, and with dropout its mask and output; in fp32 under autocast and in Megatron's operators,
@@ -114,7 +124,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
   if (recompute == RecomputeKind::full) return e * rows * h;
 
-  if (recompute == RecomputeKind::selective && plan.again.operators) return kept_by_operator(model, plan);
+  if (recompute == RecomputeKind::selective && plan.again.operators)
+    return kept_by_operator(model, plan, kind);
 
   const double mask = plan.dropout ? 1 : 0;
   // A frozen matrix needs its input only for its adapter, which also keeps its inner result.

@@ -18,7 +18,8 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.attention_core = precision.attention_core.value_or(plan.activations);
   plan.kv_cache = precision.kv_cache.value_or(plan.activations);
   // If the optimiser keeps 16 bits there is no master copy: weights and gradients have that format too.
-  plan.optimizer_bytes = bytes_of(precision.optimizer.value_or(Precision::fp32));
+  plan.optimizer_bytes = bytes_of(
+      precision.optimizer.value_or(defaults.narrow_states && !full ? Precision::bf16 : Precision::fp32));
   const bool narrow = plan.optimizer_bytes < 4;
   const bool wide_weights = full || (defaults.parameters_fp32 && !narrow);
   plan.mixed_precision = !wide_weights && !narrow;

@@ -15,7 +15,7 @@ RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults) {
 }
 
 // By default selective recompute repeats the attention core (Korthikanti et al. 2022); with latent attention
-// what DeepSeek-V3's report lists (3.2.3); for dense layers in PyTorch frameworks what torchtitan does; in
+// what DeepSeek-V3's report lists (3.2.3); for other models in PyTorch frameworks what torchtitan does; in
 // JAX what lies between products and has no weights
 // (jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims). The names are those of Megatron's
 // --recompute-modules.
@@ -31,8 +31,7 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                              *plan.recompute.layers, plan.virtual_stages > 1 ? "virtual " : "", *most),
                  "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
-  const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&
-                         !workload.model.parallel_residual;
+  const bool operators = defaults.selective_operators && !latent && !workload.model.parallel_residual;
   const bool kept = defaults.keeps_products && !latent;
   plan.again = {.core = !latent && !operators,
                 .latent = latent,

@@ -156,7 +156,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
                           (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
   plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3;
-  plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
+  plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1 && !plan.reduces_once;
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
   // every backward pass; post_backward of all groups after the last one.
   plan.shards.reduce_at_end = plan.shards.by_unit && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
