@@ -27,7 +27,8 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                        "one kernel, scores never stored; the fastest written for the accelerator"},
                       {"flash2025", AttentionKernel::flash2025, "of 2025 (cuDNN 9.13) on a Blackwell"},
                       {"sdpa", AttentionKernel::sdpa,
-                       "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell"},
+                       "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell (PyTorch "
+                       "2.11 and torchtitan from late 2025 take cuDNN's on a Hopper too: name flash)"},
                       {"flash2", AttentionKernel::flash2, "FlashAttention-2, whatever the accelerator"},
                       {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),

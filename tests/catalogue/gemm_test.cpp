@@ -161,6 +161,19 @@ TEST(Gemm, AChipNoOneMeasuredIsAsGoodAsItsSibling) {
               a100 * (1565.0 / 2516) / (271.2 / 312), 1e-6);
 }
 
+// TPUs have one architecture but units of several sizes. The best products are 1912.8 of 2307 TFLOP/s on v7x,
+// 727.7 of 918 on v6e and 181.8 of 197 on v5e; v5p has none and takes v5e's share.
+TEST(Gemm, ATpuReachesItsOwnBestProductAndOthersTheFirstTpus) {
+  const double a100 = best_tile_efficiency(shipped().accelerator("a100-sxm4-80gb").gemm.at("bf16"));
+  for (const auto& [id, share] : {std::pair{"tpu-v7x", 1912.8 / 2307},
+                                  {"tpu-v6e", 727.7 / 918},
+                                  {"tpu-v5e", 181.8 / 197},
+                                  {"tpu-v5p", 181.8 / 197}})
+    EXPECT_NEAR(best_tile_efficiency(shipped().accelerator(id).gemm.at("bf16")), a100 * share / (271.2 / 312),
+                1e-6)
+        << id;
+}
+
 // In fp8 the shape is that of the relative's fp8 sweep. H800 is the same chip as H100.
 TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   const GemmConstants& h800 = shipped().accelerator("h800-sxm5").gemm.at("fp8");

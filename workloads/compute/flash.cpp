@@ -217,8 +217,9 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   const int capability = accelerator.compute_capability;
   const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1,
              halves = bytes_of(units) == 2;
-  // Later releases of PyTorch (cuDNN 9.9 and on) prefer cuDNN on a Hopper too; those of the sets, and
-  // torchtitan on any, do not.
+  // PyTorch from 2.11 with a cuDNN past 9.15 (sdp_utils.cpp, check_prefer_cudnn_attention), and torchtitan
+  // from late 2025 (ScaledDotProductAttentionWrapper puts it first), take cuDNN's on a Hopper too; the sets'
+  // releases do not, and a later run names `flash`.
   if (kernel == AttentionKernel::sdpa)
     kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
   if (capability == 90) return on_hopper(accelerator, kernel, of);
