@@ -335,6 +335,25 @@ TEST(LookUp, IsAProductInPax) {
   EXPECT_NEAR(backward - scattered, compute.gemm({words, kH, tokens}, Precision::bf16).seconds, 1e-9);
 }
 
+// Bytes a logit, forward and backward: 12 and 8 in fp32; three reads, then a read and a write of 2 in bf16.
+TEST(Logits, AreSixteenBitsInMaxTextSince2025) {
+  const topology::Accelerator accelerator = a100();
+  const ComputeModel compute(accelerator, {});
+  const auto time = [&](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model = complete(workload.model);
+    const PiecePair pair = head(workload.model, resolve(workload, 8), compute);
+    double seconds = 0;
+    for (const PieceList* list : {&pair.forward, &pair.backward})
+      for (const Piece& piece : list->pieces()) seconds += piece.cost.seconds;
+    return seconds;
+  };
+  const auto pass = [&](double bytes) {
+    return compute.memory_bound(bytes * 2048 * 51200, MemoryKernel::elementwise).seconds;
+  };
+  EXPECT_NEAR(time("maxtext@2024") - time("maxtext@2025"), pass(12) + pass(8) - pass(6) - pass(4), 1e-9);
+}
+
 TEST(Jax, RefusesWhatItsProgramsDoNotHave) {
   WorkloadSpec workload = small("maxtext");
   workload.model = complete(workload.model);

@@ -160,4 +160,15 @@ Framework maxtext_gpu() {
   row.gathers_cast_weights = row.casts_in_norms = row.casts_where_made = true;
   return row;
 }
+
+// MaxText of 2025 (src/MaxText/configs/base.yml at 003b4169): logits_dot_in_fp32 is off, so the head's
+// product writes bf16. cast_logits_to_fp32, the exponentials and the gradient's cast back are element by
+// element, which XLA fuses into what reads them (recalled), so logits and gradient are in memory in 16 bits.
+Framework maxtext_2025() {
+  Framework row = maxtext();
+  row.release = "2025";
+  row.summary = "MaxText since 2025: logits in bf16";
+  row.fused_loss = {.held = 4, .forward_own = 3, .backward_own = 2};
+  return row;
+}
 }  // namespace topsim::workloads

@@ -29,5 +29,6 @@ namespace topsim::workloads {
 [[nodiscard]] Framework maxtext();
 [[nodiscard]] Framework maxtext_gpu();
 [[nodiscard]] Framework pax_2024();
+[[nodiscard]] Framework maxtext_2025();
 [[nodiscard]] Framework pax();
 }  // namespace topsim::workloads
