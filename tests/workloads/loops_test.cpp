@@ -173,6 +173,17 @@ TEST(Loop, WholeCopiesAreReducedMatrixByMatrix) {
   EXPECT_EQ(sums.front(), 2 * kHead);
 }
 
+// Beside the reduced shards a TPU's pass holds one matrix' gradient in 16 bits: fc1's, 4 h^2 + 4 h with its
+// biases. It is where the logits were, 4 bytes of each in 2025.
+TEST(Loop, HoldsOneMatrixOfGradientsWhereNothingOverlaps) {
+  WorkloadSpec workload = small("maxtext@2025");
+  workload.model.vocab = 512;
+  workload.model = complete(workload.model);
+  const double shards = resolve(workload, 8).kept_gradient_bytes * total_parameters(workload.model) / 8;
+  EXPECT_NEAR(memory_use(workload, a100(), 8).peak().gradients,
+              shards + 2 * (4 * kH * kH + 4 * kH) - 4.0 * 512 * 2048, 1);
+}
+
 // Shards over 4 of 8 chips: each sum of shards, a quarter, is then summed over the two.
 TEST(Loop, AxisDataSumsShards) {
   WorkloadSpec workload = small("maxtext");

@@ -153,13 +153,29 @@ double whole_share(const Plan& plan, int stage, const StageParameters& held, boo
   return most / all;
 }
 
+// The largest matrix that a product of the backward pass gives a gradient, on one rank.
+double largest_matrix(const ModelSpec& model, const Plan& plan) {
+  double largest = head_parameters(model) / plan.tp;
+  const double joined = plan.gate_apart ? 2 : 1;
+  for (int i = 0; i < model.layers; ++i) {
+    const LayerParameters layer = layer_parameters(model, kind_of(model, i));
+    largest = std::max({largest, layer.qkv / plan.tp, layer.proj / plan.tp, layer.fc1 / joined / plan.tp,
+                        layer.fc2 / plan.tp, layer.expert_fc1 / joined / (plan.ep * plan.etp),
+                        layer.expert_fc2 / (plan.ep * plan.etp)});
+  }
+  return largest;
+}
+
 // Bytes of gradients beside those that a rank keeps: buckets, or unsharded gradients before they are reduced
 // (`passing`: only while the backward pass leaves their unit).
 struct GradientBuffers {
   double lasting = 0, passing = 0;
 };
-GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters,
-                                 double share) {
+GradientBuffers gradient_buffers(const ModelSpec& model, const Plan& plan, const std::vector<double>& units,
+                                 double parameters, double share) {
+  // A compiled loop that computes nothing beside its reductions has one matrix' gradient whole.
+  if (plan.loops_over_layers && !plan.overlap_grad_reduce)
+    return {0, largest_matrix(model, plan) * bytes_of(plan.activations)};
   if (plan.shards.by_unit || plan.shards.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
@@ -268,7 +284,7 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   if (plan.cast_weights && !plan.shards.unit_copies)
     parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
   const GradientBuffers buffers =
-      gradient_buffers(plan, layers_of(reduced), trained.dense + (joined ? trained.routed : 0),
+      gradient_buffers(model, plan, layers_of(reduced), trained.dense + (joined ? trained.routed : 0),
                        whole_share(plan, stage, held, joined));
   const double reduced_gradients = kept_gradients(plan, trained);
   parts.gradients = reduced_gradients + buffers.lasting;
