@@ -32,6 +32,19 @@ TEST(PlanFindings, SayThatASlowRankIsAFastOne) {
   EXPECT_THAT(words(slow), HasSubstr("1.25 makes it 0.8 times as fast"));
 }
 
+// Sets of 2025 for PyTorch are named by how it runs, so its newest plain year is 2024; Megatron has one of
+// 2025.
+TEST(PlanFindings, SayWhichSetAYearWithoutItsOwnIs) {
+  WorkloadSpec later = job();
+  later.framework = "fsdp@2026";
+  EXPECT_THAT(words(later), HasSubstr("fsdp@2026 is fsdp@2024, and there are newer sets"));
+  EXPECT_THAT(words(later), HasSubstr("fsdp@2025-eager"));
+  for (const char* plain : {"fsdp", "fsdp@2024", "fsdp@2025-eager", "megatron@2026", "ddp@2025"}) {
+    later.framework = plain;
+    EXPECT_EQ(words(later), "") << plain;
+  }
+}
+
 // 50,257 words over 8 ranks are 6282.1 each. The next multiple of 128 x 8 is 50 x 1024 = 51,200.
 TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(job()), "");

@@ -167,7 +167,7 @@ Framework maxtext_gpu() {
 Framework maxtext_2025() {
   Framework row = maxtext();
   row.release = "2025";
-  row.summary = "MaxText since 2025: logits in bf16";
+  row.summary = "MaxText on TPUs since 2025: as 2024, but logits in bf16";
   row.fused_loss = {.held = 4, .forward_own = 3, .backward_own = 2};
   return row;
 }

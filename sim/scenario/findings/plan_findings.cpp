@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "workloads/framework.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::scenario {
@@ -51,6 +54,25 @@ void find_fast_ranks(const workloads::ComputeSpec& compute, std::vector<report::
            fmt::format("workload.compute.slow_ranks[\"{}\"]", rank),
            fmt::format("{:.3g} makes it {:g} times as fast as the others", 1 / factor, factor)});
 }
+
+// A year stands for the newest set that is named by its year alone; later ones may have longer names.
+void find_release(std::string_view name, std::vector<report::Finding>& out) {
+  const std::size_t at = name.find('@');
+  if (at == std::string_view::npos) return;
+  const std::string_view year = name.substr(at + 1);
+  const workloads::Framework& row = workloads::framework(name);
+  if (row.release == year) return;
+  std::string newer;
+  for (const workloads::Framework& other : workloads::frameworks()) {
+    const std::string_view since = std::string_view(other.release).substr(0, 4);
+    if (other.name == row.name && since > row.release && since <= year)
+      newer += fmt::format("{}{}@{}", newer.empty() ? "" : ", ", other.name, other.release);
+  }
+  if (newer.empty()) return;
+  out.push_back({Severity::note,
+                 fmt::format("{} is {}@{}, and there are newer sets", name, row.name, row.release),
+                 "workload.framework", newer});
+}
 }  // namespace
 
 std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload) {
@@ -59,6 +81,7 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
   const workloads::PlanSpec& plan = workload.plan;
   find_fast_ranks(workload.compute, out);
   if (workload.trace || model.layers == 0 || !workload.compute.stage_times.forward.empty()) return out;
+  find_release(workload.framework, out);
   find_words(model, plan.tp, out);
   find_long_sequence(workload, out);
   const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;

@@ -8,7 +8,7 @@
 
 namespace topsim::scenario {
 
-// Vocabularies that do not divide over tensor ranks, key-value heads that ranks of Ulysses repeat, experts
-// out of balance, 1F1B with virtual stages.
+// Years of a framework that stand for an older set, vocabularies that do not divide over tensor ranks,
+// key-value heads that ranks of Ulysses repeat, experts out of balance, 1F1B with virtual stages.
 [[nodiscard]] std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload);
 }  // namespace topsim::scenario
