@@ -32,6 +32,7 @@ std::span<const Framework> frameworks() {
                                 deepspeed(),
                                 deepspeed_2022(),
                                 internevo(),
+                                paddle(),
                                 maxtext_2025(),
                                 maxtext(),
                                 maxtext_gpu(),

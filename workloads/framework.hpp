@@ -52,6 +52,11 @@ struct KernelFacts {
   // A gated network's gate and up are separate products; with CoreCopies::pytorch and apart so are queries,
   // keys and values of such models.
   bool gate_apart = false;
+  // Products of one input are column-parallel layers of their own, in models without gates too, and each
+  // reduces its own gradient of that input (Paddle), else their sum is reduced.
+  bool reduces_inputs_apart = false;
+  bool adds_biases = false;       // each bias is added by a kernel that reads and writes the product
+  bool rotary_in_copies = false;  // rotary embedding in single operators whose slices are copies (Paddle)
   bool dropout = false;
   bool apex_norms = false;           // apex's first kernels for norms, else as other fused kernels
   bool fused_adam = true;            // one pass over gradient, weight and moments; else torch.optim's foreach
@@ -93,6 +98,7 @@ struct ExchangeFacts {
   double bucket_copies = 0;          // passes that copy gradients into buckets and back
   bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced
   bool whole_tensor_shards = false;  // a tensor's states have one owner, who broadcasts it after the update
+  bool reduces_to_owners = false;    // ZeRO-2: a bucket's gradients are reduced to one rank, else as above
   bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
   int outstanding_reductions = 1;    // ZeRO-3, FSDP
   bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long

@@ -28,6 +28,7 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
         // With FSDP a pipeline's parameters stay whole; a single replica shares nothing, whatever the stage.
         R"({"framework": "fsdp", "plan": {"pp": 2}})", R"({"framework": "fsdp", "plan": {"tp": 8, "pp": 2}})",
         R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",
+        R"({"framework": "paddle", "plan": {"tp": 2, "pp": 2}})",
         R"({"task": "lora", "packing": true, "plan": {"tp": 8}})",
         R"({"task": "decode", "plan": {"tp": 8}})"}) {
     json all = json::parse(workload);

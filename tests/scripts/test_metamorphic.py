@@ -11,7 +11,8 @@ import program
 NODES = {"hgx-h100": 8, "dgx-a100": 8, "h100x1": 1, "gb200x4": 4, "mi300x-8": 8, "gaudi2-8": 8, "tpu-v4-host": 4,
          "dgx-1-v100": 8, "pcie-l40s": 8}
 MODELS = ("llama3.2-1b", "gpt2-large", "qwen2.5-1.5b", "qwen2-57b-a14b", "gpt-oss-20b")
-FRAMEWORKS = ("megatron", "megatron@2021", "fsdp", "fsdp@2024-compile", "ddp", "deepspeed", "internevo", "dataparallel")
+FRAMEWORKS = ("megatron", "megatron@2021", "fsdp", "fsdp@2024-compile", "ddp", "deepspeed", "internevo", "paddle",
+              "dataparallel")
 DRAWN = 80
 
 

@@ -259,6 +259,13 @@ double score_flops(const AttentionShape& shape) {
   return 2 * shape.batch * shape.heads * pairs * (shape.head_dim + shape.value_dim);
 }
 
+// FlashAttention's kernels are compiled for heads of 32 and 64, and wider ones: others compute padded
+// (version 1: fmha.h, run_fmha_fwd_hdim32, 64 and 128; version 2: static_switch.h, HEADDIM_SWITCH). Only
+// heads narrower than 64 are counted so.
+double padded(double head) {
+  return head > 64 ? head : head > 32 ? 64 : 32;
+}
+
 // matmuls: how many of the forward's two the pass does (forward 1, backward 2.5 of its FLOPs).
 KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
                  double at_64, double matmuls, double element) {
@@ -267,7 +274,7 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
   const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
   const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
                       (shape.mean_keys() + (shape.causal ? pass.key_offset : pass.unmasked_offset)) *
-                      (shape.head_dim + shape.value_dim);
+                      (padded(shape.head_dim) + padded(shape.value_dim));
   const double bytes = element * shape.batch *
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));

@@ -26,6 +26,7 @@ namespace topsim::workloads {
 [[nodiscard]] Framework deepspeed();
 [[nodiscard]] Framework deepspeed_2022();
 [[nodiscard]] Framework internevo();
+[[nodiscard]] Framework paddle();
 [[nodiscard]] Framework maxtext();
 [[nodiscard]] Framework maxtext_gpu();
 [[nodiscard]] Framework pax_2024();

@@ -142,7 +142,7 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   list.compute(Part::attention, before_core(Pass::backward), answered);
   const auto gathered = shares_norm(kernels_.model) ? kernels_.as_it_is(0) : input();
   const int projected = kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered,
-                                                 gathered_bytes_, recompute);
+                                                 gathered_bytes_, recompute, latent_ ? 1 : 3);
   if (!latent_) return projected;
   list.compute(Part::attention, kernels_.norm_backward(kernels_.rows, latent_width_) + down_.input_gradient,
                projected);

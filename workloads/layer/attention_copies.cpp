@@ -40,6 +40,11 @@ KernelCost Attention::rotation(Pass pass) const {
   if (kernels_.plan.eager_norms && kernels_.element == 2)
     return kernels_.compute.memory_bound(6 * elements, MemoryKernel::add, 2) +
            kernels_.compute.strided({1.5 * elements, 2 * elements}, 14 * elements, 8, MemoryKernel::add);
+  // Paddle's slices are copies (4), so that no operator reads a slice. Backward: both products 8, the join's
+  // gradient taken apart 4, a half negated 2, each half's written between zeros 6, and the three sums 12.
+  if (kernels_.plan.rotary_in_copies && kernels_.element == 2)
+    return kernels_.compute.memory_bound((pass == Pass::forward ? 24 : 32) * elements, MemoryKernel::add,
+                                         2 * 7);
   return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
                                        kernels_.plan.fused_kernels ? 2 : 8);
 }
@@ -57,8 +62,8 @@ KernelCost Attention::copies(Pass pass) const {
   // Keys and values are written for every head; their gradients are summed over the heads of a group.
   const double repeated = grouped ? k + v + heads_ * (shape_.head_dim + shape_.value_dim) : 0;
   // The bias of the QKV projection: added in place, its gradient summed.
-  const bool biased =
-      plan.bias_kernels && (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
+  const bool biased = (plan.bias_kernels || plan.adds_biases) &&
+                      (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
   double strided = 0, written = 0, strided_launches = 0;
   const auto move = [&](double moved, double kernels) {

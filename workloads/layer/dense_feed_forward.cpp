@@ -43,7 +43,8 @@ class DenseFeedForward final : public FeedForward {
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_,
-                                    gathers_ ? kernels_.bytes : 0, recompute);
+                                    gathers_ ? kernels_.bytes : 0, recompute,
+                                    kernels_.model.gated_ffn && kernels_.plan.gate_apart ? 2 : 1);
   }
 
  private:

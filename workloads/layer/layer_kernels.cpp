@@ -111,10 +111,12 @@ GemmOutput gradient_output(const Plan& plan) {
   return plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh;
 }
 // AccumulateGrad: from the second micro-batch on the new gradient is read, added and written; with fp32
-// weights it is cast first.
+// weights it is cast first. Where each micro-batch's are reduced to owners, an owner keeps the sum so far in
+// the place of its own gradient, and the others wait for it.
 KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters) {
   if (plan.fused_accumulation || plan.inference()) return {};
-  const double later = plan.reduce_every_micro_batch ? 0 : 1 - 1.0 / plan.micro_batches;
+  const bool kept = !plan.reduce_every_micro_batch || plan.reduces_to_owners;
+  const double later = kept ? 1 - 1.0 / plan.micro_batches : 0;
   const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
   return compute.memory_bound(parameters * (cast_bytes + 3 * wide * later), MemoryKernel::add);
 }
@@ -215,9 +217,11 @@ constexpr double kRootMeanForwardKernels = 7, kRootMeanBackwardKernels = 14;
 // here (NVIDIA/apex pull request 1037; its successor there 1,258 and 1,163).
 constexpr double kApexForward = 896.0 / 1555, kApexBackward = 572.0 / 1555;
 
-// The bytes that a fused kernel would move in the time of apex's kernel, per byte of the latter.
+// The bytes that another kernel for norms would move in the time of apex's, per byte of the latter.
 double slowed(const LayerKernels& kernels, double share) {
-  return kernels.plan.apex_norms ? kernels.compute.accelerator().fused_fraction / share : 1;
+  const topology::Accelerator& chip = kernels.compute.accelerator();
+  const double counted = kernels.plan.fused_kernels ? chip.fused_fraction : chip.norm_fraction_eager;
+  return kernels.plan.apex_norms ? counted / share : 1;
 }
 
 bool spelled_out(const LayerKernels& kernels) {
@@ -248,7 +252,8 @@ KernelCost LayerKernels::norm_backward(double count, double width) const {
 KernelCost LayerKernels::residual_forward() const {
   const bool apart = plan.dropout && !plan.fused_kernels;
   return compute.memory_bound(rows * hidden * ((apart ? 5 : 3) * element + (plan.dropout ? 1 : 0)),
-                              MemoryKernel::add, apart ? 3 : 1);
+                              MemoryKernel::add, apart ? 3 : 1) +
+         bias_forward(rows * hidden);
 }
 KernelCost LayerKernels::residual_backward() const {
   return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 2 * element + 1 : 0)),
@@ -275,6 +280,11 @@ KernelCost LayerKernels::branches_backward() const {
   if (plan.dropout) cost += compute.memory_bound(2 * rows * hidden * (2 * element + 1), MemoryKernel::add, 2);
   return cost;
 }
+KernelCost LayerKernels::bias_forward(double elements) const {
+  return plan.adds_biases && has_biases(model) && !plan.inference()
+             ? compute.memory_bound(2 * elements * element, MemoryKernel::add)
+             : KernelCost{};
+}
 KernelCost LayerKernels::bias_gradient(double elements) const {
   return has_bias_gradients(model, plan) ? compute.memory_bound(elements * element, MemoryKernel::add)
                                          : KernelCost{};
@@ -291,7 +301,8 @@ KernelCost LayerKernels::activation_forward(double count, double ffn) const {
   const double passes = squares_apart() ? 4 : gates() + 1 + (clamps ? 4 : 0);
   const double kernels = squares_apart() || !plan.fused_kernels ? 2 : 1;
   const KernelCost cost = compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                                               kernels + (clamps ? 1 : 0));
+                                               kernels + (clamps ? 1 : 0)) +
+                          bias_forward(count * gates() * ffn);
   return clamps ? cost + compute.strided({2 * count * ffn, 0}, 4 * count * ffn * element, 2) : cost;
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
@@ -326,13 +337,15 @@ int LayerKernels::filled_buffer(PieceList& list, Part part, const Gathered& gath
 }
 
 int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
-                                  const Gathered& gathered, double reduced, RecomputeKind recompute) const {
+                                  const Gathered& gathered, double reduced, RecomputeKind recompute,
+                                  int products) const {
   const bool exposed = waits_at_once(), again = gathers_again(recompute);
   const int scales = again && in_tiles() ? filled_buffer(list, part, gathered) : Piece::kNone;
   const int input = again ? gather(list, part, gathered.bytes) : Piece::kNone;
   if (in_tiles()) list.hold_units(input, kBulkUnits);
   list.compute(part, work.input_gradient, exposed ? input : scales);
-  const int gradient = reduce(list, part, reduced);
+  int gradient = reduce(list, part, reduced);
+  for (int i = 1; plan.reduces_inputs_apart && i < products; ++i) gradient = reduce(list, part, reduced);
   if (in_tiles())
     list.hold_units(gradient, part == Part::attention ? kBulkAttentionScatterUnits : kBulkUnits);
   list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);

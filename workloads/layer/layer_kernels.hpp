@@ -102,6 +102,7 @@ class LayerKernels {
   [[nodiscard]] KernelCost sum(double count) const;    // of two, each of so many rows
   // Linear layers whose bias is added by a later kernel leave its gradient to a kernel that reads theirs.
   [[nodiscard]] KernelCost bias_gradient(double elements) const;
+  [[nodiscard]] KernelCost bias_forward(double elements) const;  // where a kernel of its own adds it
   // Between FC1 and FC2, with that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
@@ -161,10 +162,11 @@ class LayerKernels {
   }
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
-  // transfer is waited for at once. Returns what the next piece must wait for.
+  // transfer is waited for at once. `products` of that input reduce together, or each its own gradient
+  // (Plan::reduces_inputs_apart). Returns what the next piece must wait for.
   int column_backward(PieceList& list, Part part, const Linear& work, double parameters,
-                      const Gathered& gathered, double reduced,
-                      RecomputeKind recompute = RecomputeKind::none) const;
+                      const Gathered& gathered, double reduced, RecomputeKind recompute = RecomputeKind::none,
+                      int products = 1) const;
 
  private:
   // What user buffers need before they gather: this rank's rows copied into them, the scales of all rows.

@@ -47,8 +47,10 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                          (plan.gemm == Precision::mxfp8 || plan.gemm == Precision::nvfp4);
   plan.scatters_narrow = plan.scatters_narrow && trains && one_scale;
   plan.gate_apart = plan.gate_apart && workload.model.gated_ffn && !plan.inference();
+  plan.reduces_inputs_apart = plan.reduces_inputs_apart && !plan.inference();
   plan.qkv_apart =
-      plan.gate_apart && (plan.core_copies == CoreCopies::pytorch || plan.core_copies == CoreCopies::apart);
+      plan.reduces_inputs_apart ||
+      (plan.gate_apart && (plan.core_copies == CoreCopies::pytorch || plan.core_copies == CoreCopies::apart));
   if (workload.compute.fused_experts && workload.model.experts.count == 0)
     mistakes.add("compute.fused_experts", "the model has no experts", "leave it out");
   plan.experts.fused = workload.compute.fused_experts;

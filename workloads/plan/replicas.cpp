@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "workloads/plan/parts.hpp"
 
@@ -85,8 +87,8 @@ void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes&
 // How many gradients, or parameters, go together. Reads what set_data_parallel() sets.
 void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
-  const auto no_buckets = [&](const char* why, const char* help) {
-    if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", why, help);
+  const auto no_buckets = [&](std::string why, const char* help) {
+    if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", std::move(why), help);
   };
   if (spec.wrap_least && !plan.inference()) {
     plan.wrap_least = *spec.wrap_least;
@@ -103,8 +105,9 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   // DeepSpeed's pipeline reduces when all backward passes have ended and their gradients have been sent on
   // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
   if (!plan.overlap_grad_reduce && plan.pp > 1)
-    return no_buckets("DeepSpeed's pipeline reduces all gradients together, when they are complete",
-                      "leave it out, or set pp to 1");
+    return no_buckets(
+        fmt::format("{}'s pipeline reduces all gradients together, when they are complete", defaults.name),
+        "leave it out, or set pp to 1");
   if (spec.bucket_size) {
     plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
   } else if (defaults.bucket.value() > 0) {

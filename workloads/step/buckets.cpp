@@ -222,13 +222,15 @@ class GroupBuckets {
                        compute_.memory_bound(elements * plan_.gradient_passes * plan_.gradient_bytes,
                                              MemoryKernel::optimizer));
     const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
-    const std::uint32_t op =
-        emitter_.collective({.stream = stream_,
-                             .slot = slot_,
-                             .phase = Phase::gradient_sync,
-                             .label = "gradients",
-                             .kind = scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                             .bytes = elements * plan_.gradient_bytes});
+    const bool owners = optimizer_shards_ > 1 && plan_.zero == 2 && plan_.reduces_to_owners;
+    const std::uint32_t op = emitter_.collective({.stream = stream_,
+                                                  .slot = slot_,
+                                                  .phase = Phase::gradient_sync,
+                                                  .label = "gradients",
+                                                  .kind = scatter  ? CollectiveKind::reduce_scatter
+                                                          : owners ? CollectiveKind::reduce
+                                                                   : CollectiveKind::all_reduce,
+                                                  .bytes = elements * plan_.gradient_bytes});
     std::uint32_t summed = op;
     // Shard groups: the ranks that hold the same shard add it up.
     if (replicas_ != Slots::kNoSlot)
