@@ -13,7 +13,8 @@ Framework paddle() {
   row.sequence_parallel = row.selective_operators = row.gathers_narrow = row.batch_first_shards = false;
   row.gathers_inputs_again = true;
   row.ring_fp32 = row.dynamic_scales = row.wide_inputs = row.message_buffers = false;
-  // fleet/recompute/recompute.py: RecomputeFunction, and its form without reentry, run all of a layer.
+  // fleet/recompute/recompute.py: RecomputeFunction, and its form without reentry, run all of a layer
+  // (recalled).
   row.checkpoints_stop = false;
 
   // Third-party flash-attention at 18106c1 (cmake/external/flashattn.cmake, flash_attn_kernel.cu with
@@ -23,11 +24,11 @@ Framework paddle() {
   row.core_copies = CoreCopies::apart;
   // paddlenlp/transformers/llama/modeling.py: rms_norm_fused calls fused_ln, whose kernels are "copied from
   // NVIDIA apex" (model_zoo/gpt-3/external_ops); the rotary embedding is not fused (apply_rotary_pos_emb),
-  // and in Paddle 2.5 a slice is a copy. GPT's nn.LayerNorm is one kernel too, of unknown rate.
+  // and in Paddle 2.5 a slice is a copy (recalled). GPT's nn.LayerNorm is one kernel too, of unknown rate.
   row.eager_norms = row.eager_final_norm = false;
   row.apex_norms = row.rotary_in_copies = true;
-  // F.linear is a matmul and an addition (community rfcs, 20221130_kernel_selection.md; fuse_matmul_bias of
-  // fleet/layers/mpu/mp_layers.py is off), and RowParallelLinear adds its bias after the all-reduce.
+  // F.linear is a matmul and an addition, as Paddle's RFC on choosing kernels takes apart (fuse_matmul_bias
+  // of fleet/layers/mpu/mp_layers.py is off), and RowParallelLinear adds its bias after the all-reduce.
   row.adds_biases = true;
   // mp_layers.py, ColumnParallelLinear: _c_identity(x) of each layer, whose backward pass is
   // all_reduce_on_calc_stream (mp_ops.py). This release has no mp_async_allreduce.
