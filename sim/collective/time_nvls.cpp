@@ -42,6 +42,15 @@ constexpr double kNvlsTreeShare = 0.96;
 // 1.7 rounds; B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 
+// How many times a round of chunks passes a NIC while the pipeline fills, one level after another, up and
+// down. With sums in the fabric's switches a whole round goes up and comes back. NVLSTree's two trees have
+// every other channel each (NCCL 2.30 graph/connect.cc, connectNvls: treeUp[c % 2]), so each child of a box
+// brings half a round. A root has one child (graph/trees.cc), other inner boxes have two, of three boxes one.
+double rounds_through_nics(Algorithm algorithm, int nodes, double levels) {
+  if (algorithm != Algorithm::nvls_tree) return levels;
+  return nodes < 4 ? levels / 2 : levels - 1;
+}
+
 }  // namespace
 
 void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
@@ -63,7 +72,8 @@ void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t byt
   // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
   if (facts.nodes > 1) {
     const double nics = facts.nvls_graph.bandwidth_inter * 1e9 * heads;
-    fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) + levels * round / nics;
+    fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) +
+           rounds_through_nics(choice.algorithm, facts.nodes, levels) * round / nics;
   }
   t.latency += start + Microseconds(fill * 1e6);
   // NVLSTree gains nothing from chunks above 64 KiB.

@@ -47,6 +47,19 @@ TEST(Measured, NvlsTreesGainNothingFromChunksAbove64KiB) {
   EXPECT_NEAR(bench(form, false, {size, size, 2})[0].bus_bytes_per_second / 1e9, 471, 10);
 }
 
+// Two Dell XE9680 over NDR, microseconds (NVIDIA/nccl-tests issue 309, NCCL 2.26.2). While NVLSTree's
+// pipeline fills, each of its two trees moves half of a round of chunks: 16 channels x 8 heads x 64 KiB are 8
+// MiB, of which half go up and half come down at the rate of eight NICs. A whole round each way would take 22
+// us more.
+TEST(Measured, NvlsTreesFillThroughHalfOfTheirChannels) {
+  const Form form{"dell-xe9680", 2, "ib-ndr", Algorithm::nvls_tree, Protocol::simple, 0.05};
+  const auto rows = bench(form, false, {Bytes(16 << 20), Bytes(256 << 20), 4});
+  const std::array<double, 3> measured = {185.4, 466.1, 1282.8};
+  ASSERT_EQ(rows.size(), measured.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    EXPECT_NEAR(microseconds(rows[i].time) / measured.at(i), 1, form.tolerance) << rows[i].size.value();
+}
+
 // sendrecv_perf on 4 of 8 H100, each sending to the next; GB/s measured at 128, 256 and 512 MiB. A pair has
 // 32 / 4 = 8 of the 32 channels up to 16 MiB per channel, that is 128 MiB. Each doubling beyond that doubles
 // the channels, until the links are the limit. Half of a channel's threads send.
