@@ -129,8 +129,9 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   return t;
 }
 
-// The speed of a tree that no search found, or that is RCCL's, is meaningless. A byte passes the wires of an
-// inner box twice each way; of two boxes none is an inner one. 0: not known either.
+// The speed of a tree that no search found, or that is RCCL's, is meaningless; so is half of it with one GPU
+// in a box, where no chain of GPUs has to send up and down. A byte passes the wires of an inner box twice
+// each way; of two boxes none is an inner one. 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const double rate = rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy;
@@ -155,7 +156,7 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2;
   double together = graph.bandwidth_intra * graph.channels / channels;
   TreePipeline pipe;
-  if (graph.bandwidth_intra <= nccl::kNoChannel || facts.rccl) {
+  if (graph.bandwidth_intra <= nccl::kNoChannel || facts.rccl || facts.max_local_ranks == 1) {
     pipe.rate = unsearched_tree(choice, facts) * 1e9 / channels;
   } else if (facts.tree_wire > 0) {
     // As for rings, over PCIe the wires decide, not the speeds that NCCL's search tries; LL and LL128 get the

@@ -60,6 +60,24 @@ TEST(Measured, NvlsTreesFillThroughHalfOfTheirChannels) {
     EXPECT_NEAR(microseconds(rows[i].time) / measured.at(i), 1, form.tolerance) << rows[i].size.value();
 }
 
+// Two boxes of which one H100 takes part, with its NDR NIC; trees were forced (NVIDIA/nccl-tests issue 232).
+// Microseconds at 8, 16 and 32 MiB. In one of the two trees a box sends half of the bytes up, in the other it
+// sends half of the sums down, so a tree has the NIC's rate: 0.985 x 49.7 GB/s.
+TEST(Measured, TreesOverBoxesOfOneGpuReachTheNic) {
+  scenario::Scenario scenario;
+  scenario.topology = boxes("hgx-h100", 2, "ib-ndr");
+  scenario.topology.node.accelerators = 1;
+  scenario.network.model = "flow";
+  scenario.network.nccl = forced(Algorithm::tree);
+  const scenario::BenchSizes sizes{Bytes(8 << 20), Bytes(32 << 20), 2};
+  const auto rows =
+      scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes).rows;
+  const std::array<double, 3> measured = {231.4, 420.5, 812.3};
+  ASSERT_EQ(rows.size(), measured.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    EXPECT_NEAR(microseconds(rows[i].time) / measured.at(i), 1, 0.1) << rows[i].size.value();
+}
+
 // sendrecv_perf on 4 of 8 H100, each sending to the next; GB/s measured at 128, 256 and 512 MiB. A pair has
 // 32 / 4 = 8 of the 32 channels up to 16 MiB per channel, that is 128 MiB. Each doubling beyond that doubles
 // the channels, until the links are the limit. Half of a channel's threads send.
