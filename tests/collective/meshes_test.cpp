@@ -196,6 +196,21 @@ TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
   EXPECT_NEAR(small_us("p5", "efa-100g"), 69, 0.35 * 69);
 }
 
+// P6-B300 has two adapters of 400 Gbit/s beside each GPU: 8 heads x 1/8 S leave a box by 16 NICs.
+TEST(Meshes, BothAdaptersOfAGpuOfP6B300Carry) {
+  const Cluster two(boxes("p6-b300", 2, "efa-400g"), forced(Algorithm::nvls_tree));
+  expect_each(on_fabric(two, lowered(two, CollectiveKind::all_reduce, 16, 1 << 30)).nics, 32, 1.0 / 16);
+}
+
+// Two trays of one rack share an NVLink domain and leave their NICs alone; two trays of different racks do
+// not. A ring's all-gather over the latter leaves a tray by its four NICs, 7/8 S in all.
+TEST(Meshes, TraysOfTwoRacksMeetOverTheirNics) {
+  const Cluster rack(boxes("gb300-nvl72", 2, "roce-800g"), forced(Algorithm::ring)),
+      racks(boxes("gb300x4", 2, "roce-800g"), forced(Algorithm::ring));
+  EXPECT_TRUE(on_fabric(rack, lowered(rack, CollectiveKind::all_gather, 8)).nics.empty());
+  expect_each(on_fabric(racks, lowered(racks, CollectiveKind::all_gather, 8)).nics, 8, 7.0 / 8 / 4);
+}
+
 // AWS's plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de), also for groups
 // inside a box.
 TEST(Meshes, PluginsOfP4dAndA3MegaLeaveNcclSimpleAlone) {
