@@ -80,13 +80,12 @@ struct KernelFacts {
   bool swizzles_scales = false;  // block scales of a product's operands are reordered by kernels of their own
   bool scatters_narrow = false;  // user buffers on a Hopper scatter fp8 results
   bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
-  bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
-  bool early_experts = false;        // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
-  bool sends_probabilities = true;   // of tokens to their experts, beside the rows
-  bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
-  bool copies_kept_products =
-      false;  // what selective recompute keeps of products, in and out of a loop's array
-  bool looks_up_by_product = false;  // words: one-hot rows times the table, and in the backward pass too
+  bool batch_first_shards = false;    // sequence parallelism cuts a dimension behind the batch's
+  bool early_experts = false;         // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
+  bool sends_probabilities = true;    // of tokens to their experts, beside the rows
+  bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all
+  bool copies_kept_products = false;  // recompute keeps results of products in a loop's stack, by copies
+  bool looks_up_by_product = false;   // words: one-hot rows times the table, and in the backward pass too
   bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch
   bool splits_messages = false;  // a tensor rank sends its part of a whole activation, gathered on arrival
   bool message_buffers = false;  // a pipeline's: one for each micro-batch of a step, until its end

@@ -153,10 +153,10 @@ Framework maxtext_gpu() {
   row.fused_loss = pax().fused_loss;
   row.copies_kept_products = true;
   row.looks_up_by_product = true;  // use_iota_embed=true (layers/embeddings.py: one_hot, then jnp.dot)
-  // Flax, linen/fp8_ops.py: Fp8DotGeneralOp scales by maxima of earlier steps, so that the kernels
-  // between products write 8 bits: XLA fuses casts into them, and the maxima too
-  // (fusions of several outputs, recalled). The cast of weights follows their gather; XLA moves it before
-  // (xla/service/ collective_quantizer.cc; gpu/gpu_compiler.cc runs it).
+  // Flax, linen/fp8_ops.py: Fp8DotGeneralOp scales by maxima of earlier steps, so that the kernels between
+  // products write 8 bits: XLA fuses casts into them, and the maxima too (fusions of several outputs,
+  // recalled). The cast of weights follows their gather; XLA moves it before (xla/service/
+  // collective_quantizer.cc; gpu/gpu_compiler.cc runs it).
   row.gathers_cast_weights = row.casts_in_norms = row.casts_where_made = true;
   return row;
 }
