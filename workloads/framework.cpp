@@ -12,6 +12,7 @@ namespace topsim::workloads {
 
 std::span<const Framework> frameworks() {
   static const std::array table{megatron_2025(),
+                                megatron_2025_fsdp(),
                                 megatron_2024(),
                                 megatron_2024_core06(),
                                 megatron_2023(),
@@ -102,5 +103,11 @@ const Framework& framework(std::string_view name) {
   problem.message = fmt::format("unknown framework \"{}\"", name);
   problem.help = "known: " + known;
   throw ConfigError({problem});
+}
+
+const Framework& framework_of(const WorkloadSpec& workload) {
+  const Framework& named = framework(workload.framework);
+  if (named.sharded.empty() || workload.plan.zero.value_or(named.zero) <= named.most_zero) return named;
+  return framework(fmt::format("{}@{}", named.name, named.sharded));
 }
 }  // namespace topsim::workloads

@@ -103,10 +103,17 @@ struct ExchangeFacts {
   bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
   bool keeps_last_layer = false;     // whole from its forward to its backward pass
   bool reduces_once = false;         // FSDP: gradients of a step, after its last micro-batch
-  bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
-  bool joins_gradients = true;       // ZeRO-3: copied into the buffer that is reduced
-  double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
-  double live_parameters = 0;        // gathered parameters held at most; 0: two units
+  // Embedding, final norm and head are no layer's unit: gathered once a step, in 16 bits, and whole until the
+  // update.
+  bool ends_stay = false;
+  bool copies_gathered = true;     // out of the gather's buffer into parameters; else those are views of it
+  bool joins_gradients = true;     // ZeRO-3: copied into the buffer that is reduced
+  bool double_buffers = false;     // gradients of two units have buffers of their own all the time
+  bool drains_reductions = false;  // every backward pass that reduces ends when all its reductions have
+  bool divides_in_sum = false;     // fp32 gradients are averaged by the reduction: no gradient_passes
+  bool replicas_at_end = false;    // hybrid shards: summed over replicas after the last micro-batch only
+  double prefetch_elements = 0;    // a gather takes matrices until it has so many; 0: a unit
+  double live_parameters = 0;      // gathered parameters held at most; 0: two units
   bool loops_over_layers = false;  // a compiled loop whose passes exchange matrix by matrix (step/loops.cpp)
   bool buckets_never_exceed = false;  // a bucket closes before what would not fit, else behind what fills it
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
@@ -135,6 +142,11 @@ struct Framework : KernelFacts, ExchangeFacts {
   int zero = 1;
   int least_zero = 0, most_zero = 1;  // what the release supports
   bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
+  std::string_view sharded;           // the release of the same name that ZeRO 2 and 3 mean
+  bool shards_experts = false;        // ZeRO-3 of experts on ranks of their own: units within their layers
+  bool hybrid_shards = false;         // plan.hsdp_shard
+  bool reduces_units = false;         // ZeRO-3 reduces a layer's gradients together, else in buckets
+  bool overlaps_shards = false;       // ... and what ZeRO 2 and 3 exchange always overlaps
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   // Stages of a pipeline launch overlapped exchanges at the same time: computing beside an exchange is
   // slower, and stages that are slow in turn add up (Megatron-Core, schedules.py: grad_sync_func,
@@ -188,6 +200,8 @@ struct Framework : KernelFacts, ExchangeFacts {
 // "megatron" or "megatron@2022"; a year without its own row uses the one before it, years before the first
 // the oldest. Throws ConfigError with the known names.
 [[nodiscard]] const Framework& framework(std::string_view name);
+// The release that a workload means: the one it names or, with ZeRO 2 and 3, the one that has them.
+[[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);
 // All accepted names: each name itself, its releases, and every year from its oldest to 2026.
 [[nodiscard]] std::vector<std::string> framework_names();
 }  // namespace topsim::workloads

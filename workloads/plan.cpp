@@ -39,7 +39,7 @@ int Plan::global_stage(int stage, int chunk) const {
 
 Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   Mistakes mistakes;
-  const Framework& defaults = framework(workload.framework);
+  const Framework& defaults = framework_of(workload);
   check_shape(workload, accelerators, mistakes);
 
   const PlanSpec& spec = workload.plan;

@@ -118,11 +118,16 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     while (stage % (plan.ep * *plan.etp) != 0) plan.ep /= 2;
     if (plan.tp > 1) plan.sequence_parallel = true;
   }
+  // Megatron-FSDP, which has no pipelines and always overlaps. Drawn last, for the same reason.
+  if (c.workload.task == Task::pretrain && plan.zero == 1 && plan.pp == 1 && dice.below(2) == 0) {
+    plan.zero = dice.one_of({2, 3});
+    plan.overlap_grad_reduce.reset(), plan.overlap_param_gather.reset();
+  }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(nodes) + " x " + c.topology.node.use +
            ", " + c.topology.fabric.kind + ", tp " + std::to_string(plan.tp) + " pp " +
            std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + " ep " + std::to_string(plan.ep) +
-           ", " + std::to_string(c.slow_ranks) + " slow ranks, " + std::to_string(c.degraded_links) +
-           " degraded links";
+           " zero " + std::to_string(plan.zero.value_or(0)) + ", " + std::to_string(c.slow_ranks) +
+           " slow ranks, " + std::to_string(c.degraded_links) + " degraded links";
   return c;
 }
 

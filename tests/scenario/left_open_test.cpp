@@ -25,6 +25,8 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   for (const char* workload :
        {R"({"framework": "megatron", "plan": {"tp": 4, "pp": 2}, "sequence": 4096})",
         R"({"framework": "fsdp"})", R"({"framework": "deepspeed", "plan": {"zero": 3}})",
+        R"({"framework": "megatron", "plan": {"zero": 3}})",
+        R"({"framework": "megatron", "plan": {"zero": 2}})",
         // With FSDP a pipeline's parameters stay whole; a single replica shares nothing, whatever the stage.
         R"({"framework": "fsdp", "plan": {"pp": 2}})", R"({"framework": "fsdp", "plan": {"tp": 8, "pp": 2}})",
         R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",

@@ -338,7 +338,7 @@ TEST(DeepSpeed, Stage3GathersMatricesUntilTheBucketIsFull) {
 }
 
 TEST(DataParallelPlan, StagesThatAFrameworkLacksAreRefused) {
-  for (const auto& [name, zero] : {std::pair{"megatron", 3}, {"ddp", 1}, {"fsdp", 1}}) {
+  for (const auto& [name, zero] : {std::pair{"megatron@2024", 3}, {"ddp", 1}, {"fsdp", 1}}) {
     WorkloadSpec workload = small(name);
     workload.plan.zero = zero;
     EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError) << name;

@@ -27,6 +27,7 @@ Framework pax() {
   row.release = "2023";
   row.summary = "Pax on GPUs: layers in a compiled loop that gathers shards as it goes; 16-bit gradients";
   row.family = FrameworkFamily::jax;
+  row.hybrid_shards = true;
   row.zero = row.most_zero = 3;
   // configs.py: USE_REPEATED_LAYER (praxis/layers/repeats.py: nn.scan). The script's flags pipeline no
   // collective over passes (none of xla_gpu_enable_pipelined_*, xla_gpu_enable_while_loop_double_buffering);

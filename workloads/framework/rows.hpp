@@ -6,6 +6,7 @@
 namespace topsim::workloads {
 
 [[nodiscard]] Framework megatron_2025();
+[[nodiscard]] Framework megatron_2025_fsdp();
 [[nodiscard]] Framework megatron_2024();
 [[nodiscard]] Framework megatron_2024_core06();
 [[nodiscard]] Framework megatron_2023();

@@ -86,7 +86,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   return result;
 }
 
-// FSDP's root unit, embedding and head; the range of units between them.
+// FSDP's root unit or what belongs to no unit, embedding and head; the range of units between them.
 struct RootUnit {
   double parameters = 0, head = 0;
   std::size_t first = 0, last = 0;
@@ -183,6 +183,8 @@ GradientBuffers gradient_buffers(const ModelSpec& model, const Plan& plan, const
     // to_accumulated_grad_if_needed), and those of the unit that the backward pass leaves.
     if (!plan.reduce_every_micro_batch && !plan.shards.unit_copies)
       return {share * parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
+    // Gradients leave their unit one by one.
+    if (plan.double_buffers) return {2 * largest * plan.gradient_bytes, 0};
     if (plan.bucket_elements > 0)
       return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
     // The unit's gradients as the backward pass produces them, and the buffer that is sent.
@@ -247,6 +249,11 @@ void add_backward_pass(const ModelSpec& model, const Plan& plan, const StagePara
   if (plan.root_unit && !plan.frozen())
     passing = std::max(passing + beyond(root.head * element),
                        root.parameters * (element + plan.gradient_bytes) - parts.activations);
+  if (plan.ends_stay && !plan.frozen()) {
+    const double both = element + plan.gradient_bytes;  // a gradient and the buffer that it is copied to
+    passing = std::max(
+        {passing, beyond(root.head * both), (root.parameters - root.head) * both - parts.activations});
+  }
   parts.gradients += passing;
   parts.recompute = beyond(bytes_computed_again(model, plan));
   parts.working = beyond(working_set(model, plan));
@@ -269,7 +276,7 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
   const std::vector<double> reduced =
       joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
-  const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
+  const RootUnit root = plan.root_unit || plan.ends_stay ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
   const auto layers_of = [&](const std::vector<double>& counts) {
     const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
     return std::vector<double>(at(root.first), at(root.last));
@@ -280,6 +287,9 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   parts.weights =
       weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
                     plan.gathered_parameter_bytes;
+  if (plan.ends_stay)
+    parts.weights +=
+        root.parameters * std::max(0.0, bytes_of(plan.activations) - plan.gathered_parameter_bytes);
   // Autocast keeps the 16-bit copies of a pass.
   if (plan.cast_weights && !plan.shards.unit_copies)
     parts.weights += (parameters + held.routed) * bytes_of(plan.activations);

@@ -6,6 +6,8 @@
 //   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
 //   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers (none of one
 //                    rank, which gathers nothing); gradients of one unit in 16 bits and in 32
+//   Megatron-FSDP    18 Psi / N; in 16 bits embedding and head and two units; buffers for the gradients of
+//                    two units (8-bit copies of weights that are kept between micro-batches are not counted)
 //   ZeRO-0, 1        16 Psi, 4 Psi + 12 Psi / N, and one bucket of 5e8 elements
 //   ZeRO-2           2 Psi + 14 Psi / N and one bucket
 //   ZeRO-3           16 Psi / N, 1e9 live parameters and one bucket

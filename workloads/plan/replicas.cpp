@@ -16,12 +16,12 @@ namespace {
 // experts.
 void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (!plan.shards_experts() || defaults.family == FrameworkFamily::jax) return;
-  if (defaults.family != FrameworkFamily::fsdp) {
+  if (!defaults.shards_experts) {
     mistakes.add(
         "plan.ep",
         "ZeRO-3 of experts on ranks of their own (ep or etp) is not supported: DeepSpeed's MoE layers have "
         "ZeRO-2 at most",
-        "set ep to 1, zero to 2, or use framework fsdp");
+        "set ep to 1, zero to 2, or use framework fsdp or megatron");
     return;
   }
   const int group = plan.shards.ranks * plan.tp, divided = plan.ep * plan.etp;
@@ -53,14 +53,18 @@ int zero_meant(const PlanSpec& spec, const Framework& defaults) {
 }
 
 namespace {
-void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
+void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const Plan& plan,
+                Mistakes& mistakes) {
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
     std::string help =
         zero > defaults.most_zero
             ? fmt::format("set framework to {} or deepspeed, or leave zero out for the default",
-                          zero == 1 ? "megatron" : "fsdp")
-            : "whole copies: framework ddp; leave zero out for the default";
-    mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
+                          zero == 1 ? "megatron" : "megatron@2025, fsdp")
+            : fmt::format("{}; leave zero out for the default",
+                          zero == 1 ? "set framework to megatron" : "whole copies: framework ddp");
+    mistakes.add("plan.zero",
+                 fmt::format("framework {}@{} has no ZeRO stage {}", defaults.name, defaults.release, zero),
+                 help);
   }
   if (defaults.family == FrameworkFamily::jax && (zero == 1 || zero == 2))
     mistakes.add(
@@ -80,8 +84,16 @@ void check_zero(int zero, const Framework& defaults, const Plan& plan, Mistakes&
                  "set ep to 1, or use framework megatron or fsdp");
   if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
     mistakes.add("plan.zero",
-                 fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
+                 fmt::format("ZeRO stage {} of framework {}@{} under a pipeline is not supported", zero,
+                             defaults.name, defaults.release),
                  "set zero to 1, or pp to 1");
+  const bool apart =
+      !spec.overlap_grad_reduce.value_or(true) || (zero == 3 && !spec.overlap_param_gather.value_or(true));
+  if (apart && zero > 1 && defaults.overlaps_shards)
+    mistakes.add(
+        spec.overlap_grad_reduce.value_or(true) ? "plan.overlap_param_gather" : "plan.overlap_grad_reduce",
+        fmt::format("framework {}@{} overlaps what its shards exchange", defaults.name, defaults.release),
+        "leave it out, or use framework fsdp");
 }
 
 // How many gradients, or parameters, go together. Reads what set_data_parallel() sets.
@@ -97,7 +109,7 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
       mistakes.add("plan.wrap_least", "only FSDP's sharded parameters of a dense model come in units by size",
                    "leave it out, or use framework fsdp with zero 3, pp 1 and no experts");
   }
-  if (defaults.family == FrameworkFamily::fsdp)
+  if (defaults.reduces_units && (plan.shards.by_unit || plan.zero < 2))
     return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
   if (defaults.family == FrameworkFamily::jax && plan.shards.by_unit)
     return no_buckets("XLA reduces sharded gradients of a layer in that layer's pass", "leave it out");
@@ -126,18 +138,17 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   static_cast<ExchangeFacts&>(plan) = defaults;
   const int copies = plan.replicas();
   const int zero = zero_meant(spec, defaults);
-  check_zero(zero, defaults, plan, mistakes);
+  check_zero(spec, zero, defaults, plan, mistakes);
   const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
   // A rank that shares its dense weights with no other may share routed experts within its tensor group. FSDP
   // has units of both.
-  const bool experts_share =
-      plan.experts.on_own_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
+  const bool experts_share = plan.experts.on_own_ranks && expert_copies > 1 && !defaults.shards_experts;
   plan.zero = copies > 1 || experts_share ? zero : 0;
   plan.buckets_never_exceed = plan.buckets_never_exceed && plan.zero > 0;
   plan.shards.by_unit = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
-  if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp && defaults.family != FrameworkFamily::jax)
+  if (spec.hsdp_shard && !defaults.hybrid_shards)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
-                 "use framework fsdp, or zero_group");
+                 "use framework fsdp or megatron@2025-fsdp, or zero_group");
   plan.shards.ranks = shard_group(workload, defaults, plan, mistakes);
   // _fsdp_param_group.py, wait_for_unshard: with world_size 1 every unit's all_gather_inputs are copied into
   // storage that resharding frees. Frozen weights are multiplied as they are.
@@ -147,9 +158,11 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // (fp16/fused_optimizer.py, step) each gradient is cast and the casts are flattened: 4 + 4; bf16 has no
   // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (zero != 3) plan.update_elements = 0;
+  if (plan.divides_in_sum && plan.gradient_bytes >= 4) plan.gradient_passes = 0;
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
   plan.loops_over_layers = plan.loops_over_layers && plan.shards.by_unit;
+  plan.ends_stay = plan.ends_stay && plan.shards.by_unit;
   // DeepSpeed's overlap_comm is on only for stage 3; FSDP and stage 3 always prefetch.
   plan.overlap_grad_reduce = spec.overlap_grad_reduce.value_or(
       defaults.overlap_grad_reduce || (plan.shards.by_unit && !plan.loops_over_layers));

@@ -103,6 +103,9 @@ class GroupBuckets {
     Chunk& chunk = at(index);
     reduce(chunk, chunk.ready);
     chunk.reduced = 0;
+    if (!plan_.drains_reductions) return;
+    for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
+    reductions_.clear();
   }
 
   void finish_gradients() {
@@ -161,7 +164,8 @@ class GroupBuckets {
     return plan_.aligns_exchanges && plan_.overlap_grad_reduce && (plan_.virtual_stages > 1 || stage_ > 0);
   }
   bool gathers_ahead() const { return plan_.overlap_param_gather && optimizer_shards_ > 1; }
-  bool reduces(bool last) const {
+  bool reduces(bool last) {
+    last_pass_ = last;
     return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
   }
   bool full(const Chunk& chunk, double elements, std::size_t bucket) const {
@@ -233,7 +237,7 @@ class GroupBuckets {
                                                   .bytes = elements * plan_.gradient_bytes});
     std::uint32_t summed = op;
     // Shard groups: the ranks that hold the same shard add it up.
-    if (replicas_ != Slots::kNoSlot)
+    if (replicas_ != Slots::kNoSlot && (last_pass_ || !plan_.replicas_at_end))
       summed = emitter_.collective({.stream = "replicas",
                                     .slot = replicas_,
                                     .phase = Phase::gradient_sync,
@@ -264,6 +268,7 @@ class GroupBuckets {
   std::vector<Chunk> chunks_;
   std::size_t stage_ = 0;  // of the pipeline
   std::size_t forward_passes_ = 0;
+  bool last_pass_ = false;                             // the backward pass is the step's last
   std::vector<std::pair<int, bool>> backward_passes_;  // chunk; whether it was the chunk's last
   std::vector<std::size_t> in_order_;                  // chunks in the order of the model
   std::vector<std::uint32_t> reductions_, copies_;

@@ -4,7 +4,8 @@
 //
 //   forward   gather of unit i: may start once unit i - 2 has been copied out of its gather's buffer; with
 //             explicit prefetch it is launched before unit i - 1 computes; DeepSpeed cuts it between matrices
-//             and keeps the last units, while they fit among its live parameters, for the backward pass
+//             and keeps the last units, while they fit among its live parameters, for the backward pass;
+//             Megatron-FSDP gathers embedding and head once, with the first micro-batch
 //   backward  gather of unit i - 1: launched before unit i computes, may start once unit i is copied out
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
@@ -60,16 +61,24 @@ class Units final : public DataParallel {
   void before_forward(int chunk, int unit, int) override {
     unit_ = unit;
     use(dense_, chunk, unit, Phase::forward);
-    if (plan_.prefetch_forward && plan_.overlap_param_gather) launch(chunk, unit + 1, copied_);
+    if (!plan_.prefetch_forward || !plan_.overlap_param_gather) return;
+    if (plan_.ends_stay && unit == 0) {
+      // Buckets are numbered in the order of the first parameter of their kind, so the head comes next.
+      const int head = last_of(chunk);
+      launch(chunk, head, copied_);
+      if (parameters_of(dense_, chunk, head) >= kPrefetched) return;
+    }
+    launch(chunk, unit + 1, copied_);
   }
   void before_backward(int chunk, int unit) override {
     unit_ = unit;
     // The last layer's backward pass reads the unit around the layers too; its gather comes with the head's.
-    const int last = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size()) - 1;
+    const int last = last_of(chunk);
     if (plan_.wrap_least > 0 && unit < last) use(dense_, chunk, 0, Phase::backward);
     use(dense_, chunk, unit, Phase::backward);
     use(routed_, chunk, unit, Phase::backward);  // the first that a layer's backward pass reads
-    if (!plan_.overlap_param_gather) return;
+    // Only layers have a hook before their backward pass.
+    if (!plan_.overlap_param_gather || (plan_.ends_stay && unit == last)) return;
     if (plan_.wrap_least > 0 && unit == last) launch(chunk, 0, copied_);
     launch(chunk, unit - 1, copied_);
   }
@@ -85,11 +94,11 @@ class Units final : public DataParallel {
   }
 
   void after_forward(int chunk, int unit) override {
-    const int units = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
+    const int end = last_of(chunk);
     // The unit whose backward pass comes next stays gathered.
     const bool stays = plan_.wrap_least > 0 ? unit == 0 && root_around_
-                       : plan_.root_unit    ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2)
-                                            : unit == units - 1;
+                       : plan_.root_unit    ? unit == 0 || (plan_.keeps_last_layer && unit == end - 1)
+                                            : unit == end || (plan_.ends_stay && unit == 0);
     if (!plan_.shards.reshard_after_forward || stays || lives(chunk, unit)) return;
     at(dense_, chunk, unit) = at(routed_, chunk, unit) = {};
   }
@@ -97,7 +106,7 @@ class Units final : public DataParallel {
   void after_backward(int chunk, int unit, bool last) override {
     if (!reduces(last)) return;  // gradients and parameters stay gathered
     if (plan_.shards.reduce_at_end) return;
-    at(dense_, chunk, unit) = {};
+    if (!is_end(chunk, unit)) at(dense_, chunk, unit) = {};
     const double more = gradients_of(dense_, chunk, unit);
     if (plan_.buckets_never_exceed && dense_.ready + more > plan_.bucket_elements) reduce(dense_);
     dense_.ready += more;
@@ -115,7 +124,9 @@ class Units final : public DataParallel {
         }
       return;
     }
-    if (reduces(last)) reduce(dense_);
+    if (!reduces(last)) return;
+    reduce(dense_);
+    if (plan_.drains_reductions) finish_gradients();
   }
   void finish_gradients() override {
     for (const std::uint32_t op : outstanding_) emitter_.wait_for(op);
@@ -161,7 +172,16 @@ class Units final : public DataParallel {
     double ready = 0;
     std::uint32_t replicated = StageEmitter::kNoOp;
   };
-  bool reduces(bool last) const { return last || plan_.reduce_every_micro_batch; }
+  // megatron_fsdp.py, suggested_AG_prefetch_size: half of 1e9 numbers, or an average layer if that is more.
+  static constexpr double kPrefetched = 5e8;
+  int last_of(int chunk) const {
+    return static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size()) - 1;
+  }
+  bool is_end(int chunk, int unit) const { return plan_.ends_stay && (unit == 0 || unit == last_of(chunk)); }
+  bool reduces(bool last) {
+    last_pass_ = last;
+    return last || plan_.reduce_every_micro_batch;
+  }
   State& at(Group& group, int chunk, int unit) {
     return group.states[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
   }
@@ -193,7 +213,7 @@ class Units final : public DataParallel {
   }
   // `after`: the copy that frees the gather's buffer; kNoOp: the compute emitted so far.
   void launch(Group& group, int chunk, int unit, std::uint32_t after) {
-    if (unit < 0 || unit >= static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size())) return;
+    if (unit < 0 || unit > last_of(chunk)) return;
     State& state = at(group, chunk, unit);
     if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(group, chunk, unit) <= 0) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
@@ -210,6 +230,9 @@ class Units final : public DataParallel {
     std::vector<std::uint32_t> before;
     if (after != StageEmitter::kNoOp) before.push_back(after);
     const bool follows = before.empty();
+    const double width = is_end(chunk, unit)
+                             ? std::max(plan_.gathered_parameter_bytes, bytes_of(plan_.activations))
+                             : plan_.gathered_parameter_bytes;
     if (plan_.shards_experts() && gathered_ != StageEmitter::kNoOp) before.push_back(gathered_);
     for (const double numbers : gathers(group, chunk, unit))  // one after the other: the last ends last
       state.gather = emitter_.collective({.stream = group.stream,
@@ -217,7 +240,7 @@ class Units final : public DataParallel {
                                           .phase = Phase::parameter_sync,
                                           .label = "parameters",
                                           .kind = CollectiveKind::all_gather,
-                                          .bytes = numbers * plan_.gathered_parameter_bytes,
+                                          .bytes = numbers * width,
                                           .after = before,
                                           .follows_compute = follows});
     gathered_ = state.gather;
@@ -268,7 +291,7 @@ class Units final : public DataParallel {
         emitter_.wait_for(summed);
       }
     }
-    if (group.replicas != Slots::kNoSlot) {
+    if (group.replicas != Slots::kNoSlot && (last_pass_ || !plan_.replicas_at_end)) {
       // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
       const bool alone = summed == StageEmitter::kNoOp;
       summed = group.replicated =
@@ -300,6 +323,7 @@ class Units final : public DataParallel {
   std::uint32_t gathered_ = StageEmitter::kNoOp;  // the last gather launched
   int unit_ = 0;                                  // the unit being computed
   bool root_around_ = false;                      // units by size: what is in none is the root's
+  bool last_pass_ = false;                        // the backward pass is the step's last
 };
 }  // namespace
 

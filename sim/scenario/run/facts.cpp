@@ -84,8 +84,11 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
                      const topology::Catalogue& catalogue, const workloads::Plan& plan,
                      report::ScenarioFacts& facts) {
   const workloads::PlanSpec& given = scenario.workload.plan;
-  const workloads::Framework& set = workloads::framework(scenario.workload.framework);
+  const workloads::Framework& named = workloads::framework(scenario.workload.framework);
+  const workloads::Framework& set = workloads::framework_of(scenario.workload);
   if (plan.inference()) return;
+  if (set.release != named.release)
+    facts.assumed.push_back(fmt::format("zero {} is framework {}@{}", *given.zero, set.name, set.release));
   if (plan.plain_softmax)
     facts.assumed.push_back(fmt::format(
         "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads x "

@@ -21,7 +21,7 @@ void fill(std::optional<T>& given, T value) {
 
 void fill_training(const Plan& plan, WorkloadSpec& workload) {
   workloads::PlanSpec& spec = workload.plan;
-  fill(spec.zero, workloads::zero_meant(spec, workloads::framework(workload.framework)));
+  fill(spec.zero, workloads::zero_meant(spec, workloads::framework_of(workload)));
   fill(spec.recompute, plan.recompute);
   fill(workload.dropout, plan.dropout);
   fill(workload.compute.fused_cross_entropy, plan.fused_cross_entropy);
@@ -38,7 +38,7 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
 
 WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workloads::PlanSpec& spec = workload.plan;
-  const workloads::Framework& release = workloads::framework(workload.framework);
+  const workloads::Framework& release = workloads::framework_of(workload);
   workload.framework = std::string(release.name) + '@' + std::string(release.release);
   fill(workload.sequence, plan.sequence);
   fill(workload.model.attention.kernel, plan.attention);
