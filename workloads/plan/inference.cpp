@@ -38,7 +38,10 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
                              : fmt::format("{} micro-batches make no pairs", plan.micro_batches),
                  plan.pp > 1 ? "set pp to 1, or leave it out"
                              : "an even number of them, for example \"grad_accumulation\": 2");
-  refuse(plan.single_process || plan.shards.by_unit, "framework", "needs whole weights: megatron or ddp");
+  const bool by_stage = plan.shards.by_unit && spec.zero;
+  refuse(by_stage, "plan.zero", "needs whole weights");
+  refuse(!by_stage && (plan.single_process || plan.shards.by_unit), "framework",
+         "needs whole weights: megatron or ddp");
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
