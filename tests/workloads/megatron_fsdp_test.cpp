@@ -139,6 +139,21 @@ TEST(MegatronFsdp, MemoryOfStage2IsWholeWeightsAndABucket) {
   EXPECT_NEAR(parts.optimizer, 12 * sizes().all() / 8, 1);
 }
 
+// With experts on ranks of their own, four of which hold a set, buffers are for a layer with its quarter of
+// them: the two that hold the same ones share their shards.
+TEST(MegatronFsdp, BuffersHaveRoomForExperts) {
+  WorkloadSpec workload = small_moe(1, 4, 1);
+  workload.framework = "megatron", workload.plan.zero = 3, workload.plan.micro_batch = 8;
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters each = layer_parameters(model, LayerKind::experts);
+  const double dense = each.split() + each.whole(), routed = each.routed() / 4;
+  const double ends = total_parameters(model) - 4 * each.total();
+  const MemoryParts parts = memory_use(workload, h100(), 8).peak();
+  const double states = (4 * dense + ends) / 8 + 4 * routed / 2;
+  EXPECT_NEAR(parts.weights, 2 * states + 2 * (ends + 2 * (dense + routed)), 1);
+  EXPECT_NEAR(parts.gradients, 4 * states + 2 * 4 * (dense + routed), 1);
+}
+
 // fp32 gradients are averaged by the reduction itself, 16-bit ones by a kernel that reads and writes them.
 TEST(MegatronFsdp, OnlyNarrowGradientsAreScaledBeforeTheyAreSent) {
   WorkloadSpec workload = sharded(3);

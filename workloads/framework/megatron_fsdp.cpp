@@ -6,7 +6,7 @@ namespace topsim::workloads {
 namespace {
 // megatron_fsdp.py, _register_fsdp_hooks. Forward: a hook before and one behind every layer, the Function
 // that frees its parameters backward, a view of its output. Backward: that Function, and for each parameter a
-// hook and the copy of its gradient into a buffer.
+// hook and the copy of its gradient into a buffer. Layers of experts are counted without them.
 void add_hooks(HostProfile& host) {
   host.forward.functions += 1;
   host.forward.views += 1;

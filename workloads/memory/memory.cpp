@@ -270,12 +270,13 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   const AdapterParameters adapters = stage_adapters(model, plan, stage);
   const Trained trained =
       plan.frozen() ? Trained{adapters.dense, adapters.routed} : Trained{parameters, held.routed};
-  // A layer is gathered with its experts, which are reduced separately.
+  // A layer is gathered with its experts, which are reduced separately; double buffers have room for both.
   const bool joined = plan.experts.on_own_ranks && (plan.shards.by_unit || plan.shards.unit_copies);
   const double all = parameters + (joined ? held.routed : 0);
   const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
   const std::vector<double> reduced =
-      joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
+      joined && !plan.double_buffers ? with_experts(held, [](double a, double b) { return std::max(a, b); })
+                                     : whole;
   const RootUnit root = plan.root_unit || plan.ends_stay ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
   const auto layers_of = [&](const std::vector<double>& counts) {
     const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
