@@ -195,11 +195,13 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "torchtitan's every second product, norms and activations; in maxtext and pax the core, "
                  "norms and activations (MaxText's minimal, Pax' SAVE_DOT_WITH_NO_BATCH_DIM)",
                  default_text("the framework's"))
-          .field("recompute_modules", &PlanSpec::recompute_modules,
-                 "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
-                 config::list_of<std::string>(
-                     one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
-                 default_text("core_attn; with latent attention mla_up_proj and moe_act"))
+          .field(
+              "recompute_modules", &PlanSpec::recompute_modules,
+              "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
+              config::list_of<std::string>(
+                  one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
+              default_text("core_attn; with latent attention mla_up_proj and moe_act; other frameworks than "
+                           "megatron: see recompute"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))
           .field("overlap_param_gather", &PlanSpec::overlap_param_gather,
@@ -264,7 +266,7 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                      {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}),
                  default_text("the framework's; fp32 of all but fsdp@2025-automodel"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
-                 default_text("16 bits"))
+                 default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept", default_text("16 bits"))
           .field("kv_cache", &PrecisionSpec::kv_cache,

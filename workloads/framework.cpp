@@ -79,11 +79,14 @@ std::vector<std::string> releases_of(std::string_view name) {
 }  // namespace
 
 std::vector<std::string> framework_names() {
-  std::vector<std::string> names;
+  // Messages list the first of them: every name once, then its releases.
+  std::vector<std::string> names, releases;
   for (const Framework& row : frameworks()) {
     if (std::find(names.begin(), names.end(), row.name) != names.end()) continue;
-    for (std::string& each : releases_of(row.name)) names.push_back(std::move(each));
+    for (std::string& each : releases_of(row.name))
+      (each == row.name ? names : releases).push_back(std::move(each));
   }
+  names.insert(names.end(), releases.begin(), releases.end());
   return names;
 }
 
@@ -107,6 +110,7 @@ const Framework& framework(std::string_view name) {
 
 const Framework& framework_of(const WorkloadSpec& workload) {
   const Framework& named = framework(workload.framework);
+  if (workload.task == Task::prefill || workload.task == Task::decode) return named;  // shards no gradients
   if (named.sharded.empty() || workload.plan.zero.value_or(named.zero) <= named.most_zero) return named;
   return framework(fmt::format("{}@{}", named.name, named.sharded));
 }

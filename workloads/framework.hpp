@@ -106,14 +106,15 @@ struct ExchangeFacts {
   // Embedding, final norm and head are no layer's unit: gathered once a step, in 16 bits, and whole until the
   // update.
   bool ends_stay = false;
-  bool copies_gathered = true;     // out of the gather's buffer into parameters; else those are views of it
-  bool joins_gradients = true;     // ZeRO-3: copied into the buffer that is reduced
-  bool double_buffers = false;     // gradients of two units have buffers of their own all the time
-  bool drains_reductions = false;  // every backward pass that reduces ends when all its reductions have
-  bool divides_in_sum = false;     // fp32 gradients are averaged by the reduction: no gradient_passes
-  bool replicas_at_end = false;    // hybrid shards: summed over replicas after the last micro-batch only
-  double prefetch_elements = 0;    // a gather takes matrices until it has so many; 0: a unit
-  double live_parameters = 0;      // gathered parameters held at most; 0: two units
+  bool copies_gathered = true;  // out of the gather's buffer into parameters; else those are views of it
+  bool joins_gradients = true;  // ZeRO-3: copied into the buffer that is reduced
+  bool gathers_what_is_read = false;  // no embedding for its gradient, which a module's hook would gather
+  bool double_buffers = false;        // gradients of two units have buffers of their own all the time
+  bool drains_reductions = false;     // every backward pass that reduces ends when all its reductions have
+  bool divides_in_sum = false;        // fp32 gradients are averaged by the reduction: no gradient_passes
+  bool replicas_at_end = false;       // hybrid shards: summed over replicas after the last micro-batch only
+  double prefetch_elements = 0;       // a gather takes matrices until it has so many; 0: a unit
+  double live_parameters = 0;         // gathered parameters held at most; 0: two units
   bool loops_over_layers = false;  // a compiled loop whose passes exchange matrix by matrix (step/loops.cpp)
   bool buckets_never_exceed = false;  // a bucket closes before what would not fit, else behind what fills it
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
@@ -182,7 +183,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool narrow_states = false;       // weights and moments are 16 bits, without a master copy
   double bucket_elements = 40e6;    // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
-  bool widens_reduced = false;       // reduced gradients are kept as wide as the weights
+  bool widens_reduced = false;       // reduced gradients are kept in the width of the weights
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too
   bool offloads_parameters = false;  // offload moves the shards of the parameters too

@@ -308,7 +308,7 @@ class Search {
     const std::string counts =
         "none of " + std::to_string(report.choices) + " plans fits: " + std::to_string(report.too_large) +
         " need more memory than " + accelerator_.id + (offloads ? " or its host has, " : " has, ") +
-        std::to_string(report.impossible) + " do not divide";
+        std::to_string(report.impossible) + " do not divide or are not supported";
     const PlanJob job{scenario_.workload, accelerator_, ranks_, !scenario_.topology.node.use.empty()};
     if (too_large.empty()) throw ConfigError(counts, what_would_divide(job, choices));
     const Misfit nearest = nearest_misfit(job, too_large);

@@ -113,7 +113,7 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
 
 std::string plan_table(const PlanReport& report, std::size_t columns) {
   const std::string heading = fmt::format(
-      "{}: {} plan{} for {}: {} do not divide, {} do not fit the memory, "
+      "{}: {} plan{} for {}: {} do not divide or are not supported, {} do not fit the memory, "
       "{} cannot be among the best by their bound, {} simulated{}",
       report.scenario, report::count_text(static_cast<double>(report.choices)),
       report.choices == 1 ? "" : "s", report::plural(static_cast<double>(report.accelerators), "accelerator"),

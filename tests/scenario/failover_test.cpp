@@ -21,7 +21,8 @@ const topology::Catalogue& catalogue() {
 // One message of 10^9 bytes from the first GPU of the first node to the first of the second.
 const std::string& message_trace() {
   static const std::string path = [] {
-    const std::string file = testing::TempDir() + "one-message.goal";
+    const std::string file =
+        testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".goal";
     std::ofstream out(file);
     out << "num_ranks 32\n";
     for (int rank = 0; rank < 32; ++rank) {

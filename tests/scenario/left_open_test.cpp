@@ -116,16 +116,17 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
       "not stated, so assumed: adapters of rank 16 on qkv, proj, fc1, fc2 (workload.lora); packed sequences "
       "attend as one document, the most that they can cost (workload.packing: how many)");
   EXPECT_EQ(tuned(R"(4, "lora": {"rank": 8})"), "");
-  // A set that describes TPUs says so on GPUs.
+  // A set that describes TPUs says so on GPUs, unless it is named.
   const auto compiled = [&](const std::string& release) {
-    return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "maxtext@)" + release +
+    return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "maxtext)" + release +
                           R"(", "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two +
                           "}"));
   };
   EXPECT_EQ(
-      compiled("2024"),
-      "not stated, so assumed: maxtext@2024, which describes TPUs; GPUs are framework maxtext@2024-gpu");
-  EXPECT_EQ(compiled("2024-gpu"), "");
+      compiled(""),
+      "not stated, so assumed: maxtext@2025, which describes TPUs; GPUs are framework maxtext@2024-gpu");
+  EXPECT_EQ(compiled("@2025"), "");
+  EXPECT_EQ(compiled("@2024-gpu"), "");
   const std::string racks =
       R"({"node": "gb200-nvl72", "nodes": 32, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
   EXPECT_EQ(run(R"({"micro_batch": 1})", racks),

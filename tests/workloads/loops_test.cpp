@@ -125,18 +125,26 @@ TEST(PipelinedLoop, ExchangesALayerBesideAnother) {
   const double layer = layer_parameters(complete(workload.model)).total();
   EXPECT_EQ(std::ranges::count(sizes(program, Phase::parameter_sync), 2 * layer), 4 + 4);
   EXPECT_EQ(std::ranges::count(sizes(program, Phase::gradient_sync), 2 * layer), 4);
+  // The table once, because its gradient needs no weights, and the head once, which stays.
+  EXPECT_DOUBLE_EQ(sum(sizes(program, Phase::parameter_sync)), 2 * (8 * layer + kTable + kHead + 2 * kH));
   for (const auto& op : program.classes[0].ops)
     EXPECT_FALSE(op.kind == OpKind::compute && op.phase == Phase::gradient_sync && op.duration > Duration{});
 }
 
-// Shards are cast, then gathered: one byte a number instead of two.
+// Shards of layers are cast, then gathered: one byte a number instead of two. Table and head are not cast.
+// Neither are other formats than fp8, nor layers whose width is given.
 TEST(PipelinedLoop, GathersWeightsOfNarrowProductsNarrow) {
-  const auto gathered = [](Precision precision) {
-    WorkloadSpec workload = small("maxtext@2024-gpu");
+  WorkloadSpec workload = small("maxtext@2024-gpu");
+  const auto gathered = [&](Precision precision) {
     workload.precision.gemm = precision;
     return sum(sizes(training_step(workload, h100(), 8), Phase::parameter_sync));
   };
-  EXPECT_DOUBLE_EQ(gathered(Precision::fp8), gathered(Precision::bf16) / 2);
+  const double layers = 8 * layer_parameters(complete(workload.model)).total(),
+               ends = kTable + kHead + 2 * kH;
+  EXPECT_DOUBLE_EQ(gathered(Precision::fp8), layers + 2 * ends);
+  EXPECT_DOUBLE_EQ(gathered(Precision::mxfp8), 2 * (layers + ends));
+  workload.precision.parameters_all_gather = Precision::bf16;
+  EXPECT_DOUBLE_EQ(gathered(Precision::fp8), 2 * (layers + ends));
 }
 
 // XLA's kernels write 8 bits where they make what a product reads, so all that is left of its casts is the

@@ -154,6 +154,21 @@ TEST(MegatronFsdp, BuffersHaveRoomForExperts) {
   EXPECT_NEAR(parts.gradients, 4 * states + 2 * 4 * (dense + routed), 1);
 }
 
+// A tensor group of 8 that holds the model once: two of its ranks hold the same quarter of the experts and
+// share their states, and from stage 2 on their gradients.
+TEST(MegatronFsdp, ExpertsThatATensorGroupHoldsTwiceAreShared) {
+  WorkloadSpec workload = small_moe(1, 4, 1);
+  workload.framework = "megatron", workload.plan.tp = 8;
+  workload.model = complete(workload.model);
+  for (const int zero : {1, 2, 3}) {
+    workload.plan.zero = zero;
+    const Plan plan = resolve(workload, 8);
+    EXPECT_EQ(plan.experts.optimizer_shards, 2) << zero;
+    EXPECT_EQ(plan.experts.gradient_shards, zero == 1 ? 1 : 2) << zero;
+    EXPECT_EQ(plan.shards.parameters, 1) << zero;
+  }
+}
+
 // fp32 gradients are averaged by the reduction itself, 16-bit ones by a kernel that reads and writes them.
 TEST(MegatronFsdp, OnlyNarrowGradientsAreScaledBeforeTheyAreSent) {
   WorkloadSpec workload = sharded(3);

@@ -152,13 +152,33 @@ TEST(ShardedExperts, OfAutomodelAreGatheredAndReducedOnce) {
   program::validate(program);
   const auto [dense, routed, ends] = parameters();
   EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::all_gather), 2 * (4 * dense + ends));
-  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::reduce_scatter), 2 * (4 * dense + ends));
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::reduce_scatter), 4 * (4 * dense + ends));
   EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::all_gather), 2 * 4 * routed / 4);
-  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::reduce_scatter), 2 * 4 * routed / 4);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::reduce_scatter), 4 * 4 * routed / 4);
   automodel.model = complete(automodel.model);
   EXPECT_EQ(resolve(automodel, 8).optimizer_bytes, 2);
   automodel.precision.optimizer = Precision::fp32;
   EXPECT_EQ(resolve(automodel, 8).optimizer_bytes, 4);
+}
+
+// With ZeRO 3 parameters that are reduced once stay whole from one micro-batch to the next, as with ZeRO 2:
+// shards, all parameters in 16 bits, all gradients in fp32.
+TEST(ShardedExperts, OfAutomodelStayWholeBetweenMicroBatches) {
+  WorkloadSpec automodel = workload(4);
+  automodel.framework = "fsdp@2025-automodel", automodel.plan.zero = 3, automodel.sequence = 64;
+  automodel.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+  const auto weights = [&](int micro_batches) {
+    automodel.plan.grad_accumulation = micro_batches;
+    const MemoryParts parts = memory_use(automodel, h100(), 8).peak();
+    return std::pair(parts.weights, parts.activations);
+  };
+  const auto [dense, routed, ends] = parameters();
+  const double shards = 2 * ((4 * dense + ends) / 8 + 4 * routed / 4 / 2),
+               whole = 2 * (4 * dense + ends + routed);
+  const auto [once, unused] = weights(1);
+  const auto [several, activations] = weights(3);
+  EXPECT_LT(once, several);
+  EXPECT_NEAR(several, std::max(once, shards + whole - activations), 1);
 }
 
 // Full recompute sends rows there and back again, 6 exchanges a layer. AutoModel's ends before the way back:

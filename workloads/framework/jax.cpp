@@ -84,7 +84,7 @@ namespace {
 // like FSDP's units (step/units.cpp), but for copies: XLA's collectives read and write in place.
 void pipeline_loops(Framework& row) {
   row.loops_over_layers = row.joins_gradients = false;
-  row.prefetch_forward = true;
+  row.prefetch_forward = row.gathers_what_is_read = true;
 }
 }  // namespace
 

@@ -263,13 +263,18 @@ Framework fsdp_eager_2025() {
 Framework fsdp_automodel() {
   Framework row = fsdp_eager_2025();
   row.release = "2025-automodel";
-  row.summary = "FSDP2 around NeMo AutoModel's own models: Transformer Engine, 16-bit states, one reduction";
+  row.summary =
+      "FSDP2 around NeMo AutoModel's own models: Transformer Engine, 16-bit states, fp32 reduced once";
   row.attention = AttentionKernel::flash;
   row.fused_kernels = row.sends_probabilities = true;
   row.eager_norms = row.eager_final_norm = row.complex_rotary = row.fused_adam = false;
   row.core_copies = CoreCopies::apart;
   row.zero = 2;
   row.narrow_states = row.reduces_once = true;
+  // components/moe/parallelizer.py (005f6639) and distributed/config.py: MixedPrecisionPolicy with
+  // reduce_dtype float32; without synchronisation FSDP2 sums in it. Reduced shards go back to the weights' 16
+  // bits.
+  row.widens_reduced = true;
   return row;
 }
 }  // namespace topsim::workloads

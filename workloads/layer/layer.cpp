@@ -116,7 +116,7 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   PiecePair result;
   result.forward = forward(kernels, kind, attention, *feed_forward);
   PieceList& list = result.backward;
-  if (recompute == RecomputeKind::selective && plan.copies_kept_products) {
+  if (recompute == RecomputeKind::selective && plan.again.between && plan.copies_kept_products) {
     const StackCopies copies = stack_copies(kernels, kind);
     result.forward.compute(Part::attention, copies.in);
     list.compute(Part::attention, copies.out);

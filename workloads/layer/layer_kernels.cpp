@@ -70,7 +70,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     return operand == Operand::one_layout ? transposed(count * elements) : KernelCost{};
   };
   // The input's gradient reads the layout that was gathered, the product the other one.
-  const KernelCost cast_weights = plan.gathers_cast_weights && plan.shards.by_unit
+  const KernelCost cast_weights = plan.gathers_cast_weights
                                       ? transposed(count * weights)
                                       : cast(weights, forward_layouts) * casts_of_weights;
   result.forward_cast =

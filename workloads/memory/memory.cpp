@@ -285,10 +285,19 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   MemoryParts parts;
   const double resident = resident_weights(plan, held, parameters, trained);
   const double weights = plan.offload.parameters ? 0 : resident;
+  // A replica alone holds its dense parameters as they are; its tensor ranks may still share experts.
+  const bool alone = plan.shards.by_unit && plan.shards.parameters <= 1;
+  std::vector<double> gathered = layers_of(alone ? held.routed_units : whole);
+  if (plan.gathers_cast_weights) {  // embedding and head are not cast
+    const double wider = bytes_of(plan.activations) / plan.gathered_parameter_bytes;
+    if (held.embedding) gathered.front() *= wider;
+    if (held.last) gathered.back() *= wider;
+  }
+  const double around = alone ? 0 : root.parameters;
   parts.weights =
-      weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
+      weights + gathered_parameters(plan, gathered, (alone ? held.routed : all) - around, around) *
                     plan.gathered_parameter_bytes;
-  if (plan.ends_stay)
+  if (plan.ends_stay && !alone)
     parts.weights +=
         root.parameters * std::max(0.0, bytes_of(plan.activations) - plan.gathered_parameter_bytes);
   // Autocast keeps the 16-bit copies of a pass.
@@ -306,6 +315,12 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   parts.activations = peak_activations(model, plan, stage) +
                       layers_in_flight(model, plan, stage_layers(plan, stage)) +
                       message_buffers(model, plan, stage) + (held.last ? beside_logits(model, plan) : 0);
+  // Parameters of micro-batches that reduce nothing stay whole from their backward pass on, when activations
+  // are freed (step/units.cpp).
+  if (plan.shards.by_unit && plan.shards.reshard_after_forward && !plan.reduce_every_micro_batch &&
+      plan.micro_batches > 1)
+    parts.weights =
+        std::max(parts.weights, weights + all * plan.gathered_parameter_bytes - parts.activations);
   add_backward_pass(model, plan, held, root, buffers.passing, parts);
   // The optimiser's step has gradients only of what it updates, and copies of some of them.
   const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;

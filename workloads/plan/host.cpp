@@ -62,7 +62,11 @@ int shard_group(const WorkloadSpec& workload, const Framework& defaults, const P
                  "give one of the two");
   if (plan.zero == 0 && copies > 1) {
     mistakes.add(path, "nothing is sharded that a group could share",
-                 defaults.most_zero > 0 ? "set zero to 1, 2 or 3" : "leave it out");
+                 defaults.family == FrameworkFamily::jax               ? "set zero to 3"
+                 : defaults.most_zero > 2 || !defaults.sharded.empty() ? "set zero to 1, 2 or 3"
+                 : defaults.most_zero == 2                             ? "set zero to 1 or 2"
+                 : defaults.most_zero == 1                             ? "set zero to 1"
+                                                                       : "leave it out");
   } else if (ranks < 2 && copies > 1) {
     mistakes.add(path, "a shard group needs at least 2 ranks", "whole copies: zero = 0");
   } else if (copies == 1 && ranks != 1) {

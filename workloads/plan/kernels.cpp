@@ -34,6 +34,8 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.gathers_narrow = trains && narrow && plan.sequence_parallel && plan.tp > 1 &&
                         (one_scale ? defaults.gathers_narrow : defaults.gathers_narrow_blocks);
   plan.casts_in_norms = plan.casts_in_norms && trains && one_scale && narrow;
+  plan.gathers_cast_weights = plan.gathers_cast_weights && trains && one_scale && narrow &&
+                              plan.shards.by_unit && !workload.precision.parameters_all_gather;
   plan.casts_where_made = plan.casts_where_made && trains && one_scale && narrow;
   const AmaxReduction shared = workload.precision.amax_reduction.value_or(defaults.amax_reduction);
   const bool delayed = !plan.inference() && one_scale && narrow && !plan.dynamic_scales;

@@ -27,12 +27,12 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.parameter_bytes = wide_weights ? 4 : 2;
   const bool wide_gradients =
       defaults.gradients_fp32 && (defaults.fp16_gradients_fp32 || plan.activations != Precision::fp16);
-  plan.gradient_bytes = full || (wide_gradients && !narrow) ? 4 : 2;
+  const bool own_width = !narrow || (defaults.narrow_states && !precision.optimizer);
+  plan.gradient_bytes = full || (wide_gradients && own_width) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
-  plan.gathered_parameter_bytes = full                            ? 4
-                                  : defaults.gathers_cast_weights ? std::min(2.0, bytes_of(plan.gemm))
-                                                                  : 2;
+  const bool cast = defaults.gathers_cast_weights && plan.gemm == Precision::fp8;
+  plan.gathered_parameter_bytes = full ? 4 : cast ? 1 : 2;
   if (precision.parameters_all_gather)
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
 }

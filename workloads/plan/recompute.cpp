@@ -67,13 +67,20 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
         operators ? "use framework megatron or maxtext, or leave recompute_modules out" : "leave mlp out");
   // save_qkv_proj (MaxText/layers/models.py, get_remat_policy): what reads the projection's result, the
   // second norm and the network, has to be done again too.
-  if (plan.again.projection && (!kept || !plan.again.core || !plan.again.mlp))
-    mistakes.add(
-        "plan.recompute_modules",
-        kept ? "what follows out_proj would have to be kept without what it is made of"
-             : fmt::format("framework {} does not compute the output projection again", defaults.name),
-        kept ? "add core_attn and mlp: all three are MaxText's save_qkv_proj"
-             : "use framework maxtext or pax, or leave out_proj out");
+  const auto refuse_projection = [&](std::string why, const char* help) {
+    if (plan.again.projection) mistakes.add("plan.recompute_modules", std::move(why), help);
+  };
+  if (!defaults.keeps_products) {
+    refuse_projection(fmt::format("framework {} does not compute the output projection again", defaults.name),
+                      "use framework maxtext or pax, or leave out_proj out");
+  } else if (latent || count_of(workload.model, LayerKind::dense) == 0) {
+    refuse_projection(latent ? "out_proj is not described for latent attention"
+                             : "out_proj is computed again with a dense network, and every layer has experts",
+                      "leave out_proj out");
+  } else if (!plan.again.core || !plan.again.mlp) {
+    refuse_projection("what follows out_proj would have to be kept without what it is made of",
+                      "add core_attn and mlp: all three are MaxText's save_qkv_proj");
+  }
   if (plan.again.activation && workload.model.experts.count == 0)
     mistakes.add("plan.recompute_modules",
                  "moe_act is the experts' activation, and the model has no experts");

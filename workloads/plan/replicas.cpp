@@ -55,13 +55,16 @@ int zero_meant(const PlanSpec& spec, const Framework& defaults) {
 namespace {
 void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const Plan& plan,
                 Mistakes& mistakes) {
-  if (zero < defaults.least_zero || zero > defaults.most_zero) {
+  // Prefill and decode have no gradients to share; what weights need is said by set_inference().
+  if (!plan.inference() && (zero < defaults.least_zero || zero > defaults.most_zero)) {
     std::string help =
         zero > defaults.most_zero
             ? fmt::format("set framework to {} or deepspeed, or leave zero out for the default",
                           zero == 1 ? "megatron" : "megatron@2025, fsdp")
             : fmt::format("{}; leave zero out for the default",
-                          zero == 1 ? "set framework to megatron" : "whole copies: framework ddp");
+                          zero == 1 || defaults.family == FrameworkFamily::megatron
+                              ? "set framework to megatron"
+                              : "whole copies: framework ddp");
     mistakes.add("plan.zero",
                  fmt::format("framework {}@{} has no ZeRO stage {}", defaults.name, defaults.release, zero),
                  help);
@@ -142,7 +145,8 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
   // A rank that shares its dense weights with no other may share routed experts within its tensor group. FSDP
   // has units of both.
-  const bool experts_share = plan.experts.on_own_ranks && expert_copies > 1 && !defaults.shards_experts;
+  const bool experts_share =
+      plan.experts.on_own_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
   plan.zero = copies > 1 || experts_share ? zero : 0;
   plan.buckets_never_exceed = plan.buckets_never_exceed && plan.zero > 0;
   plan.shards.by_unit = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);

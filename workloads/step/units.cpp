@@ -66,12 +66,13 @@ class Units final : public DataParallel {
       // Buckets are numbered in the order of the first parameter of their kind, so the head comes next.
       const int head = last_of(chunk);
       launch(chunk, head, copied_);
-      if (parameters_of(dense_, chunk, head) >= kPrefetched) return;
+      if (parameters_of(dense_, chunk, head) >= prefetched(chunk)) return;
     }
     launch(chunk, unit + 1, copied_);
   }
   void before_backward(int chunk, int unit) override {
     unit_ = unit;
+    if (plan_.gathers_what_is_read && unit == 0) return;  // an embedding's gradient needs no weights
     // The last layer's backward pass reads the unit around the layers too; its gather comes with the head's.
     const int last = last_of(chunk);
     if (plan_.wrap_least > 0 && unit < last) use(dense_, chunk, 0, Phase::backward);
@@ -80,7 +81,7 @@ class Units final : public DataParallel {
     // Only layers have a hook before their backward pass.
     if (!plan_.overlap_param_gather || (plan_.ends_stay && unit == last)) return;
     if (plan_.wrap_least > 0 && unit == last) launch(chunk, 0, copied_);
-    launch(chunk, unit - 1, copied_);
+    if (!plan_.gathers_what_is_read || unit > 1) launch(chunk, unit - 1, copied_);
   }
   void reads(int chunk, Weights weights, double, int) override {
     if (weights == Weights::routed) use(routed_, chunk, unit_, Phase::forward);
@@ -106,7 +107,7 @@ class Units final : public DataParallel {
   void after_backward(int chunk, int unit, bool last) override {
     if (!reduces(last)) return;  // gradients and parameters stay gathered
     if (plan_.shards.reduce_at_end) return;
-    if (!is_end(chunk, unit)) at(dense_, chunk, unit) = {};
+    if (!plan_.ends_stay || !is_end(chunk, unit)) at(dense_, chunk, unit) = {};
     const double more = gradients_of(dense_, chunk, unit);
     if (plan_.buckets_never_exceed && dense_.ready + more > plan_.bucket_elements) reduce(dense_);
     dense_.ready += more;
@@ -173,11 +174,16 @@ class Units final : public DataParallel {
     std::uint32_t replicated = StageEmitter::kNoOp;
   };
   // megatron_fsdp.py, suggested_AG_prefetch_size: half of 1e9 numbers, or an average layer if that is more.
-  static constexpr double kPrefetched = 5e8;
+  double prefetched(int chunk) const {
+    const std::vector<double>& units = chunks_[static_cast<std::size_t>(chunk)].units;
+    if (units.size() < 3) return 5e8;
+    const double layers = std::accumulate(units.begin() + 1, units.end() - 1, 0.0);
+    return std::max(5e8, layers / static_cast<double>(units.size() - 2));
+  }
   int last_of(int chunk) const {
     return static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size()) - 1;
   }
-  bool is_end(int chunk, int unit) const { return plan_.ends_stay && (unit == 0 || unit == last_of(chunk)); }
+  bool is_end(int chunk, int unit) const { return unit == 0 || unit == last_of(chunk); }
   bool reduces(bool last) {
     last_pass_ = last;
     return last || plan_.reduce_every_micro_batch;
@@ -230,9 +236,10 @@ class Units final : public DataParallel {
     std::vector<std::uint32_t> before;
     if (after != StageEmitter::kNoOp) before.push_back(after);
     const bool follows = before.empty();
-    const double width = is_end(chunk, unit)
-                             ? std::max(plan_.gathered_parameter_bytes, bytes_of(plan_.activations))
-                             : plan_.gathered_parameter_bytes;
+    // Embedding and head are not cast to the layers' 8 bits.
+    const bool wide = (plan_.ends_stay || plan_.gathers_cast_weights) && is_end(chunk, unit);
+    const double width = wide ? std::max(plan_.gathered_parameter_bytes, bytes_of(plan_.activations))
+                              : plan_.gathered_parameter_bytes;
     if (plan_.shards_experts() && gathered_ != StageEmitter::kNoOp) before.push_back(gathered_);
     for (const double numbers : gathers(group, chunk, unit))  // one after the other: the last ends last
       state.gather = emitter_.collective({.stream = group.stream,

@@ -97,7 +97,8 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
-  if (!set.on_gpus.empty() && facts.library == "NCCL")
+  const bool on_gpus = facts.library == "NCCL" || facts.library == "RCCL";
+  if (!set.on_gpus.empty() && on_gpus && scenario.workload.framework.find('@') == std::string::npos)
     facts.assumed.push_back(fmt::format("{}@{}, which describes TPUs; GPUs are framework {}@{}", set.name,
                                         set.release, set.name, set.on_gpus));
   if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
