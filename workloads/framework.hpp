@@ -106,6 +106,7 @@ struct ExchangeFacts {
   // Embedding, final norm and head are no layer's unit: gathered once a step, in 16 bits, and whole until the
   // update.
   bool ends_stay = false;
+  double prefetched_least = 0;  // ends_stay: behind the embedding, gathers until the head has so many
   bool copies_gathered = true;  // out of the gather's buffer into parameters; else those are views of it
   bool joins_gradients = true;  // ZeRO-3: copied into the buffer that is reduced
   bool gathers_what_is_read = false;  // no embedding for its gradient, which a module's hook would gather

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "topology/catalogue.hpp"
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
 #include "workloads/spec.hpp"
 
@@ -39,6 +40,16 @@ inline topology::Accelerator h100() {
   a.compute_capability = 90;
   a.gemm["bf16"] = {0.946, 0, 0.830, from_microseconds(6.3), 16.8, "fitted"};
   return a;
+}
+
+// Forward, fp16: `heads` heads of `width` over a sequence of `tokens`.
+inline double attention_seconds(const ComputeModel& compute, int heads, int tokens, double width,
+                                AttentionKernel kernel) {
+  AttentionShape shape;
+  shape.heads = shape.kv_heads = heads;
+  shape.queries = shape.keys = tokens;
+  shape.head_dim = shape.value_dim = width;
+  return compute.attention_forward(shape, kernel, Precision::fp16).seconds;
 }
 
 inline ModelSpec gpt(int layers, int hidden, int heads, int vocab = 51200, int sequence = 2048) {

@@ -134,11 +134,7 @@ TEST(Attention, NarrowHeadsArePaddedToAKernelsWidth) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});
   const auto time = [&](double width) {
-    AttentionShape shape;
-    shape.heads = shape.kv_heads = 128;
-    shape.queries = shape.keys = 2048;
-    shape.head_dim = shape.value_dim = width;
-    return model.attention_forward(shape, AttentionKernel::flash1, Precision::fp16).seconds;
+    return attention_seconds(model, 128, 2048, width, AttentionKernel::flash1);
   };
   EXPECT_DOUBLE_EQ(time(40), time(64));
   EXPECT_DOUBLE_EQ(time(40), 2 * time(24));

@@ -361,11 +361,7 @@ TEST(Release, HeadsOffTheGridOfTensorCoresRunAtThePlainRate) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});
   const auto time = [&](double width) {
-    AttentionShape shape;
-    shape.heads = shape.kv_heads = 16;
-    shape.queries = shape.keys = 2048;
-    shape.head_dim = shape.value_dim = width;
-    return model.attention_forward(shape, AttentionKernel::unfused, Precision::fp16).seconds;
+    return attention_seconds(model, 16, 2048, width, AttentionKernel::unfused);
   };
   const double plain = 4.0 * 16 * 2048 * 2048 * 68 / 19.5e12;
   EXPECT_GT(time(68), plain);

@@ -52,6 +52,7 @@ Framework megatron_2025_fsdp() {
   // suggested_AG_prefetch_size. With fsdp_double_buffer, as Megatron-Bridge's recipes and the user guide
   // (docs/discussions/megatron-fsdp-user-guide) set it, two units in all: need_skip_prefetch.
   row.prefetch_forward = true;
+  row.prefetched_least = 5e8;  // megatron_fsdp.py, suggested_AG_prefetch_size: half of 1e9
   // FixedPoolAllocator, UB_BUFFER_NUM: gradients of two units. The next unit's are copied into the second
   // buffer while the first one's are reduced (_enforce_double_buffer_limit). Gathers and reductions share
   // get_fsdp_group, so one communicator; an independent one for gathers (create-all-gather-group) is newer.

@@ -14,11 +14,9 @@
 // of the answers. It joins its two groups of ranks into one; here each group has its own collective.
 //
 // DeepEP and HybridEP send one copy of a token to every node that holds some of its experts, and inside one
-// NVLink domain to every such rank; they permute on arrival and carry the probabilities along. Copies of a
-// token that visits K of E experts, evenly spread over n places, at most g of which may be used:
-//   g (1 - prod_{i < K} ((g - 1) E/n - i) / (g E/n - i))
-// All bytes are scaled by it, also those within the node: the network sets the time there. Their kernels take
-// the times of exchange_kernels.hpp.
+// NVLink domain to every such rank (token_copies.hpp); they permute on arrival and carry the probabilities
+// along. All bytes are scaled by the copies, also those within the node: the network sets the time there.
+// Their kernels take the times of exchange_kernels.hpp.
 //
 // The busiest rank receives `imbalance` times the mean, or at most `capacity_factor` where tokens beyond it
 // are dropped. Every rank is timed as the busiest: all of them wait for it in the next all-to-all.
@@ -27,6 +25,7 @@
 #include "workloads/layer/blocks.hpp"
 #include "workloads/layer/exchange_kernels.hpp"
 #include "workloads/layer/row_moves.hpp"
+#include "workloads/layer/token_copies.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -65,9 +64,9 @@ class ExpertFeedForward final : public FeedForward {
     entering_ = kernels.tokens / plan.tp;
     routed_ = entering_ * experts.top_k * plan.experts.load;
     fused_ = plan.experts.fused_dispatch();
-    sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.experts.load;
+    sent_ = entering_ * (fused_ ? copies_sent(kernels.model, plan) : experts.top_k) * plan.experts.load;
     rows_ = split_ * routed_;
-    arrived_ = entering_ * copies(plan.ep, open_ranks()) * plan.experts.load;
+    arrived_ = entering_ * ranks_visited(kernels.model, plan) * plan.experts.load;
     const double arrived = fused_ ? split_ * arrived_ : rows_;
     ffn_ = experts.ffn / split_;
     moves_ = row_moves(kernels, {entering_, routed_, entering_ * plan.ep * split_, arrived, rows_, here_});
@@ -276,7 +275,7 @@ class ExpertFeedForward final : public FeedForward {
   [[nodiscard]] bool has_own_kernels() const { return fused_ && kernels_.plan.task != Task::decode; }
   [[nodiscard]] double own_kernels(double element, bool probabilities, bool combine) const {
     const PlanExperts& experts = kernels_.plan.experts;
-    const int domains = nodes();
+    const int domains = exchange_domains(kernels_.plan);
     const double seconds =
         exchange_seconds({.dispatcher = experts.dispatcher,
                           .combine = combine,
@@ -306,32 +305,6 @@ class ExpertFeedForward final : public FeedForward {
     }
     if (!probabilities || fused_ || !kernels_.plan.sends_probabilities) return tokens;
     return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);
-  }
-  [[nodiscard]] double copies_of_a_token() const {
-    const Plan& plan = kernels_.plan;
-    const int limit = kernels_.model.experts.node_limit;
-    const int over = nodes();
-    if (over == 1) return copies(plan.ep, plan.ep);
-    return copies(over, limit > 0 ? std::min(over, limit) : over);
-  }
-  // Ranks that may hold a token's experts.
-  [[nodiscard]] double open_ranks() const {
-    const int limit = kernels_.model.experts.node_limit, over = nodes();
-    return kernels_.plan.ep * (limit > 0 && limit < over ? static_cast<double>(limit) / over : 1.0);
-  }
-  [[nodiscard]] int nodes() const {
-    const Plan& plan = kernels_.plan;
-    const int domain = plan.domain_ranks > 0 ? plan.domain_ranks : plan.ep * plan.etp;
-    return (plan.ep * plan.etp + domain - 1) / domain;
-  }
-  // Copies of a token whose experts are on at most `open` of `places`.
-  [[nodiscard]] double copies(double places, double open) const {
-    const ExpertSpec& experts = kernels_.model.experts;
-    const double held = kernels_.plan.experts.slots / places;
-    double missed = 1;
-    for (int i = 0; i < experts.top_k; ++i)
-      missed *= std::max(0.0, ((open - 1) * held - i) / (open * held - i));
-    return open * (1 - missed);
   }
   int gather(PieceList& list, Part part, int after) const {
     return list.collective(part, CollectiveKind::all_gather, rows_ * kernels_.hidden * kernels_.element,

@@ -173,12 +173,12 @@ class Units final : public DataParallel {
     double ready = 0;
     std::uint32_t replicated = StageEmitter::kNoOp;
   };
-  // megatron_fsdp.py, suggested_AG_prefetch_size: half of 1e9 numbers, or an average layer if that is more.
+  // Numbers at which nothing more is prefetched beside the head: an average layer, if that is more.
   double prefetched(int chunk) const {
     const std::vector<double>& units = chunks_[static_cast<std::size_t>(chunk)].units;
-    if (units.size() < 3) return 5e8;
+    if (units.size() < 3) return plan_.prefetched_least;
     const double layers = std::accumulate(units.begin() + 1, units.end() - 1, 0.0);
-    return std::max(5e8, layers / static_cast<double>(units.size() - 2));
+    return std::max(plan_.prefetched_least, layers / static_cast<double>(units.size() - 2));
   }
   int last_of(int chunk) const {
     return static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size()) - 1;
