@@ -66,6 +66,7 @@ struct GemmShape {
   double batch = 1;
   double weight_bytes = 0;  // of one of the N x K numbers in memory; 0: as the product takes them
   bool odd_rows = false;    // an operand's or the result's rows in memory are an odd number of numbers
+  bool grouped = false;     // one kernel multiplies all of the batch, each with a number of rows of its own
 };
 
 // Where a GEMM puts its result.

@@ -17,13 +17,35 @@ struct Row {
     double offset;  // keys
   };
   Pass forward, backward;
+  Pass forward_unmasked{0, 0}, backward_unmasked{0, 0};  // where given
 };
 
-// Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
-// bf16, head size 128, 4 k to 16 k tokens; mean error 9 %). Agrees with cuDNN on an H100 at 8 k tokens, 582
-// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward relative to forward: FlashAttention-3 (Shah
-// et al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s
-// at 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
+// Hopper: cuDNN 9.19 on an H100, heads of 128, 1 k to 32 k tokens, 32 heads or 8 at 32 k, measured for topsim
+// (tests/golden/accelerator/h100-sxm5.json). With the mask 417, 533, 589, 612 and 640 TFLOP/s forward and
+// 270, 392, 464, 504 and 550 backward at 1, 2, 4, 8 and 32 k; without it 669 and 675 forward, 539 and 534
+// backward at 4 and 8 k. An H200 agrees: 644 and 541 with the mask at 8 k (NVIDIA/cudnn-frontend
+// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1). TensorRT-LLM's prefill kernels, with which
+// this row began, write a cache and rotate too, and no training library launches them.
+constexpr Row kHopper{.forward = {.share = 0.65, .offset = 200},
+                      .backward = {.share = 0.56, .offset = 420},
+                      .forward_unmasked = {.share = 0.685, .offset = 60},
+                      .backward_unmasked = {.share = 0.56, .offset = 200}};
+// cuDNN of mid-2024 (Shah et al. 2024, figures 5 and 6), heads of 128, 512 tokens to 16 k: without the mask
+// 497, 574, 617, 609, 600 and 595 forward, 305, 408, 465, 499, 518 and 516 backward; 539 at 16 k with it,
+// whose offsets are taken to be those of 9.19. 582 without it at 8 k later that year
+// (meta-pytorch/tritonbench pull request 141).
+constexpr Row kFirstOnHopper{.forward = {.share = 0.558, .offset = 200},
+                             .backward = {.share = 0.53, .offset = 420},
+                             .forward_unmasked = {.share = 0.61, .offset = 60},
+                             .backward_unmasked = {.share = 0.53, .offset = 270}};
+// In 8 bits, of the 8-bit rate (the same paper, figure 7): 886, 864, 971 and 1,005 forward without the mask at
+// 2 to 16 k. With it, and backward, as 16 bits are to that.
+constexpr Row kHopper8{.forward = {.share = 0.485, .offset = 200},
+                       .backward = {.share = 0.42, .offset = 420},
+                       .forward_unmasked = {.share = 0.51, .offset = 200},
+                       .backward_unmasked = {.share = 0.42, .offset = 200}};
+// A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at 2 k tokens, 0.70 at 16 k; 0.41 and
+// 0.60 backward (Dao 2023, figures 4-6; recalled).
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
 // dsv3; compared in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and 1,114
@@ -33,8 +55,6 @@ constexpr Row kBlackwellUltra{.forward = {.share = 0.82, .offset = 550},
                               .backward = {.share = 0.635, .offset = 550}};
 constexpr Row kBlackwell{.forward = {.share = 0.71, .offset = 650},
                          .backward = {.share = 0.60, .offset = 650}};
-constexpr Row kHopper{.forward = {.share = 0.595, .offset = 1152},
-                      .backward = {.share = 0.50, .offset = 1152}};
 constexpr Row kA100{.forward = {.share = 0.73, .offset = 384}, .backward = {.share = 0.62, .offset = 384}};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
@@ -137,12 +157,12 @@ Relative relative_to_reference(const topology::Accelerator& accelerator, double 
   return relative;
 }
 
-// Offsets without a mask, heads of 128, forward. FlashAttention-3 on a Hopper: 541, 618, 628 and 639 TFLOP/s
-// at 1, 2, 4 and 8 k keys (meta-pytorch/tritonbench pull request 1254), of 645: 196, 90, 108 and 82 keys.
-// FlashAttention-4 on a GB200: 1,540, 1,706, 1,796, 1,837 and 1,882 at 1 to 16 k, of 1,890: 220 keys, and
-// with the mask 650 (829, 1,172, 1,431 at 1 to 4 k; Dao-AILab/flash-attention pull request 2605).
-// FlashAttention-2 on an RTX A5000 has none: 81.0 at 1 k, 81.9 at 8 k (gpu-mode/ring-attention issue 10).
-constexpr double kUnmaskedOnHopper = 100, kUnmaskedOnBlackwell = 220;
+// Offsets without a mask, heads of 128, forward. FlashAttention-4 on a GB200: 1,540, 1,706, 1,796, 1,837 and
+// 1,882 at 1 to 16 k, of 1,890: 220 keys, and with the mask 650 (829, 1,172, 1,431 at 1 to 4 k;
+// Dao-AILab/flash-attention pull request 2605). FlashAttention-2 on an RTX A5000 has none: 81.0 at 1 k, 81.9
+// at 8 k (gpu-mode/ring-attention issue 10). FlashAttention-3 on a Hopper agrees with cuDNN: 541, 618, 628 and
+// 639 at 1, 2, 4 and 8 k (meta-pytorch/tritonbench pull request 1254).
+constexpr double kUnmaskedOnBlackwell = 220;
 
 bool data_center_blackwell(int capability) {
   return capability >= 100 && capability < 120;
@@ -159,8 +179,16 @@ FlashRates rates_of(const Row& row, double whole, double best) {
   const double backward = row.backward.share / row.forward.share;
   const double ahead = std::min(row.forward.share * whole, best);
   const double back = std::min(row.backward.share * whole, best * std::min(1.0, backward));
-  return {.forward = {ahead, row.forward.offset, ahead, row.forward.offset},
-          .backward = {back, row.backward.offset, back, row.backward.offset}};
+  FlashRates rates{.forward = {ahead, row.forward.offset, ahead, row.forward.offset},
+                   .backward = {back, row.backward.offset, back, row.backward.offset}};
+  const auto unmask = [&](FlashPass& pass, const Row::Pass& given, double most) {
+    if (given.share <= 0) return;
+    pass.unmasked_rate = std::min(given.share * whole, most);
+    pass.unmasked_offset = given.offset;
+  };
+  unmask(rates.forward, row.forward_unmasked, best);
+  unmask(rates.backward, row.backward_unmasked, best * std::min(1.0, backward));
+  return rates;
 }
 
 FlashRates unmasked(FlashRates rates, double offset) {
@@ -177,7 +205,7 @@ FlashRates flash2_on_hopper(double whole, double best) {
   return rates;
 }
 
-FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
+FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel, bool narrow,
                      const ProductRates& of) {
   const auto [cut, per_unit] = relative_to_reference(accelerator, of.peak);
   const double own_products = kFlash2OnCutHopper.forward.share * of.peak;
@@ -187,10 +215,10 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
       return rates_of(kFlash2OnCutHopper, of.peak, own_products);
     return flash2_on_hopper(of.peak * cut, own_products);
   }
-  Row row = kHopper;
-  row.forward.offset *= std::min(1.0, per_unit);
-  row.backward.offset *= std::min(1.0, per_unit);
-  FlashRates rates = unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
+  Row row = narrow ? kHopper8 : kernel == AttentionKernel::flash2025 ? kFirstOnHopper : kHopper;
+  for (Row::Pass* pass : {&row.forward, &row.backward, &row.forward_unmasked, &row.backward_unmasked})
+    pass->offset *= std::min(1.0, per_unit);
+  FlashRates rates = rates_of(row, of.peak * cut, of.best);
   if (cut == 1) rates.forward_at_64 = kHopperNarrowForward, rates.backward_at_64 = kHopperNarrowBackward;
   return rates;
 }
@@ -222,7 +250,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   // releases do not, and a later run names `flash`.
   if (kernel == AttentionKernel::sdpa)
     kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
-  if (capability == 90) return on_hopper(accelerator, kernel, of);
+  if (capability == 90) return on_hopper(accelerator, kernel, narrow, of);
   if (capability > 0 && capability < 80) return rates_of(kMemoryEfficient, of.peak, of.best);
   if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
     return blackwell ? rates_of(kFlash1OnHopper, halves ? kFlash2SheetOnBlackwell : of.peak, of.best)

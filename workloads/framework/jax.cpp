@@ -99,7 +99,7 @@ Framework pax_2024() {
   row.bucket = 512_MiB;  // all_reduce_combine_threshold_bytes
   // CHECKPOINT_POLICY = SAVE_DOT_ONLY: results of all products; Transformer Engine's attention is none.
   row.recompute = RecomputeKind::selective;
-  row.attention = AttentionKernel::flash;  // ENABLE_TE=1, NVTE_FUSED_ATTN=1
+  row.attention = AttentionKernel::flash2025;  // ENABLE_TE=1, NVTE_FUSED_ATTN=1
   row.softmax_in_loops = false;
   // Transformer Engine, jax/layernorm.py: layernorm_fwd_fp8 writes fp8 (recalled).
   row.casts_in_norms = true;
@@ -115,6 +115,7 @@ Framework maxtext() {
   row.release = "2024";
   row.on_gpus = "2024-gpu";
   row.summary = "MaxText on TPUs: layers in a compiled loop that gathers shards as it goes; full remat";
+  row.groups_experts = true;  // MaxText/layers/moe.py: megablox
   // A whole step is one program of the accelerator.
   row.cuda_graph = true;
   row.graph_launch = Duration{};
@@ -125,7 +126,7 @@ Framework maxtext() {
   row.bucket = Bytes(0);
   // MaxText/layers/attentions.py at 5bdb877e, tpu_flash_attention: the Pallas kernel splash attention, in
   // blocks of 512; queries, keys and values are products of their own (fused_qkv, fused_mlp: False).
-  row.attention = AttentionKernel::flash;
+  row.attention = AttentionKernel::flash2025;
   row.softmax_in_loops = row.bias_kernels = false;
   row.core_copies = CoreCopies::apart;
   row.looks_up_by_product = false;   // use_iota_embed: False

@@ -117,6 +117,7 @@ Framework megatron_2024() {
   row.release = "2024";
   row.aligns_exchanges = true;
   row.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
+  row.attention = AttentionKernel::flash2025;  // cuDNN of its time
   row.host = kMegatron2024;
   row.host.experts = kMegatronExperts;
   row.core_copies = CoreCopies::engine;
@@ -165,6 +166,7 @@ Framework megatron_2025() {
   row.release = "2025";
   row.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
   row.sharded = "2025-fsdp";
+  row.attention = AttentionKernel::flash;
   row.fused_cross_entropy = true;
   // Its fp8 is current scaling: fp8_recipe "tensorwise" (training/mixed_precision.py).
   row.dynamic_scales = true;

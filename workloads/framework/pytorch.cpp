@@ -227,6 +227,7 @@ Framework fsdp_compiled() {
 // the zeros into which _nll_loss_and_log_softmax_backward writes at an index are a separate tensor in fp32.
 Framework fsdp_compiled_loss() {
   Framework row = fsdp_compiled();
+  row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
   row.release = "2025-compile";
   row.summary = "FSDP2 with torch.compile for each layer and for the loss, as torchtitan since April 2025";
   row.fused_cross_entropy = true;
@@ -244,6 +245,7 @@ Framework fsdp_compiled_loss() {
 // are not resharded unless the policy is "always".
 Framework fsdp_eager_2025() {
   Framework row = fsdp();
+  row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
   row.release = "2025-eager";
   row.summary = "FSDP2 as torchtitan since mid-2025, eager: fused Adam; embedding and head are units too";
   row.root_unit = row.keeps_last_layer = false;
