@@ -82,6 +82,7 @@ struct KernelFacts {
   bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
   bool batch_first_shards = false;    // sequence parallelism cuts a dimension behind the batch's
   bool early_experts = false;         // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
+  bool fixed_tiles = true;            // products of a library until 2024 (compute/grids.hpp)
   bool groups_experts = false;        // one kernel multiplies all experts of a rank, else one each
   bool sends_probabilities = true;    // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all

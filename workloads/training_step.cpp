@@ -35,6 +35,7 @@ ComputeSettings settings_of(const ComputeSpec& spec, const Plan& plan) {
   const int together = plan.inference() ? plan.tp * plan.cp * plan.pp : plan.ranks();
   settings.clock = spec.clock / (1 + spec.chip_spread * expected_largest(together));
   settings.fused = plan.fused_kernels;
+  settings.fixed_tiles = plan.fixed_tiles;
   settings.eager_softmax = plan.eager_softmax();
   settings.looped_softmax = plan.softmax_in_loops;
   settings.plain_softmax = plan.plain_softmax;

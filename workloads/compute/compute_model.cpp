@@ -166,7 +166,7 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.kernels = 1;
   if (memory <= compute)
     cost.grids =
-        product_grid(tiling.tiles, cost.seconds, units, margin, has_persistent_products(accelerator_));
+        product_grid(tiling.tiles, cost.seconds, units, margin, tile_order(accelerator_, settings_.fixed_tiles));
   return cost;
 }
 

@@ -101,6 +101,7 @@ struct ComputeSettings {
   bool plain_softmax = false;             // ... Megatron's operators, where its fused kernel does not fit
   int sm_margin = 0;                      // units that matrix products leave free
   Duration memory_fixed{};                // fixed time of a memory-bound kernel
+  bool fixed_tiles = false;               // products of a library until 2024 (grids.hpp)
   bool looped_softmax = false;            // stored scores: reductions are kernels of their own
 };
 

@@ -26,14 +26,17 @@ GridTimes& GridTimes::operator*=(double k) {
   return *this;
 }
 
-bool has_persistent_products(const topology::Accelerator& accelerator) {
-  return accelerator.compute_capability == 90;
+TileOrder tile_order(const topology::Accelerator& accelerator, bool fixed_tiles) {
+  if (accelerator.compute_capability != 90) return TileOrder::in_turn;
+  return fixed_tiles ? TileOrder::fixed : TileOrder::two_fixed;
 }
 
-GridTimes product_grid(double tiles, double seconds, int units, int margin, bool persistent) {
+GridTimes product_grid(double tiles, double seconds, int units, int margin, TileOrder order) {
+  constexpr double kOwnTiles = 2;
   GridTimes times;
   const double own = std::max(1, units - margin);
   const double waves = std::ceil(tiles / own);
+  const bool persistent = order != TileOrder::in_turn;
   (persistent ? times.persistent : times.in_waves) = seconds;
   if (persistent) times.count = 1;
   for (std::size_t i = 0; i < GridTimes::kSteps; ++i) {
@@ -42,8 +45,15 @@ GridTimes product_grid(double tiles, double seconds, int units, int margin, bool
     if (!persistent) {
       times.more_waves[i] = seconds * (std::ceil(tiles / free) / waves - 1);
     } else if (std::min(tiles, own) > free) {
-      // The first block without a unit of its own gets every own-th tile from number `free` on.
-      times.left_over[i] = seconds * std::ceil((tiles - free) / own) / waves;
+      // The first block without a unit of its own gets every own-th tile from number `free` on, or keeps only
+      // its first ones of these, and blocks with units multiply the others meanwhile.
+      const double kept = std::ceil((tiles - free) / own);
+      const double first = order == TileOrder::fixed ? kept : std::min(kept, kOwnTiles);
+      const double meanwhile =
+          order == TileOrder::fixed
+              ? waves
+              : std::max(std::ceil((tiles - (std::min(tiles, own) - free) * first) / free), first);
+      times.left_over[i] = seconds * (meanwhile + first - waves) / waves;
     }
   }
   return times;

@@ -21,14 +21,23 @@ struct GridTimes {
   GridTimes& operator*=(double k);
 };
 
-// Whether products of 16 and 8 bits are grids of at most as many blocks as units, each with a fixed share of
-// the tiles. cuBLAS' on Hopper are ("all the matmuls look like they are using persistent kernels ... 132",
-// pytorch/pytorch issue 143988; nvjet_sm90 launched as 2 x 66, NVIDIA/Fuser pull request 5742). Earlier ones
-// launch one block per tile; on Blackwell resident blocks ask for the next tile as units come free (CUTLASS,
-// blackwell_cluster_launch_control.html, which shows both beside a kernel that holds 20 of 100 SMs; that
-// cuBLAS does as CUTLASS there is an assumption).
-[[nodiscard]] bool has_persistent_products(const topology::Accelerator& accelerator);
+// Whose tiles a block of a product multiplies.
+//   in_turn: one block per tile, or resident blocks that ask for the next tile as units come free. Chips before
+//     Hopper; Blackwell (CUTLASS, blackwell_cluster_launch_control.html, beside a kernel that holds 20 of 100
+//     SMs; that cuBLAS does as CUTLASS there is an assumption).
+//   fixed: a persistent grid of at most as many blocks as units, each with a share of its own. cuBLAS' on Hopper
+//     until 2024 ("all the matmuls look like they are using persistent kernels ... 132", 2 times as long beside
+//     NCCL, pytorch/pytorch issue 143988).
+//   two_fixed: of a persistent grid's blocks each has two tiles of its own, and asks for the others. cuBLAS 13's
+//     nvjet_sm90, launched as 2 x 66, on an H100 beside kernels that held 4 to 32 SMs: products of W = 1, 2, 3,
+//     4 and 8 waves took 1.88, 1.88, 1.56, 1.42 and 1.25 times as long, of 14 and 22 waves 1.15 to 1.25 and
+//     1.1 to 1.2, whatever the number of SMs up to 12; between 2/1 and (W + 2)/W but for the clock, which a
+//     slower product leaves higher (tests/golden/accelerator/h100-sxm5.json).
+enum class TileOrder : std::uint8_t { in_turn, fixed, two_fixed };
+
+// `fixed_tiles`: of a library until 2024, where that matters.
+[[nodiscard]] TileOrder tile_order(const topology::Accelerator& accelerator, bool fixed_tiles);
 
 // A product of `tiles` that takes `seconds` alone on `units`, of which it leaves `margin` free.
-[[nodiscard]] GridTimes product_grid(double tiles, double seconds, int units, int margin, bool persistent);
+[[nodiscard]] GridTimes product_grid(double tiles, double seconds, int units, int margin, TileOrder order);
 }  // namespace topsim::workloads

@@ -167,6 +167,7 @@ Framework megatron_2025() {
   row.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
   row.sharded = "2025-fsdp";
   row.attention = AttentionKernel::flash;
+  row.fixed_tiles = false;
   row.fused_cross_entropy = true;
   // Its fp8 is current scaling: fp8_recipe "tensorwise" (training/mixed_precision.py).
   row.dynamic_scales = true;

@@ -228,6 +228,7 @@ Framework fsdp_compiled() {
 Framework fsdp_compiled_loss() {
   Framework row = fsdp_compiled();
   row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
+  row.fixed_tiles = false;
   row.release = "2025-compile";
   row.summary = "FSDP2 with torch.compile for each layer and for the loss, as torchtitan since April 2025";
   row.fused_cross_entropy = true;
@@ -246,6 +247,7 @@ Framework fsdp_compiled_loss() {
 Framework fsdp_eager_2025() {
   Framework row = fsdp();
   row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
+  row.fixed_tiles = false;
   row.release = "2025-eager";
   row.summary = "FSDP2 as torchtitan since mid-2025, eager: fused Adam; embedding and head are units too";
   row.root_unit = row.keeps_last_layer = false;
