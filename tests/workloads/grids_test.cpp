@@ -16,11 +16,11 @@ using ::testing::ElementsAre;
 // on 108, take three on all of these: 1 s more. 300 tiles take three waves on 108 and on 100, and four on the
 // others.
 TEST(Grids, BlocksThatTakeTurnsAreRecountedOnTheUnitsThatAreLeft) {
-  EXPECT_THAT(product_grid(216, 2, 108, 0, false).more_waves, ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT(product_grid(300, 3, 108, 0, false).more_waves,
+  EXPECT_THAT(product_grid(216, 2, 108, 0, TileOrder::in_turn).more_waves, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(product_grid(300, 3, 108, 0, TileOrder::in_turn).more_waves,
               ElementsAre(0, DoubleNear(1, 1e-9), DoubleNear(1, 1e-9), DoubleNear(1, 1e-9)));
-  EXPECT_EQ(product_grid(300, 3, 108, 0, false).in_waves, 3);
-  EXPECT_EQ(product_grid(300, 3, 108, 0, false).persistent, 0);
+  EXPECT_EQ(product_grid(300, 3, 108, 0, TileOrder::in_turn).in_waves, 3);
+  EXPECT_EQ(product_grid(300, 3, 108, 0, TileOrder::in_turn).persistent, 0);
 }
 
 // A persistent grid of 132 blocks: block b has the tiles b, b + 132, ... Of 1024 tiles block 0 has eight, of
@@ -28,24 +28,35 @@ TEST(Grids, BlocksThatTakeTurnsAreRecountedOnTheUnitsThatAreLeft) {
 // or 100. Each of these has seven tiles: the eighth of block 100 would be 100 + 7 x 132 = 1024, and the last
 // tile is 1023.
 TEST(Grids, PersistentBlocksKeepTheirTiles) {
-  const GridTimes times = product_grid(1024, 8, 132, 0, true);
+  const GridTimes times = product_grid(1024, 8, 132, 0, TileOrder::fixed);
   EXPECT_EQ(times.persistent, 8);
   EXPECT_EQ(times.count, 1);
   EXPECT_THAT(times.left_over, ElementsAre(7, 7, 7, 7));
   // 1056 = 8 x 132 tiles: every block has eight.
-  EXPECT_THAT(product_grid(1056, 8, 132, 0, true).left_over, ElementsAre(8, 8, 8, 8));
+  EXPECT_THAT(product_grid(1056, 8, 132, 0, TileOrder::fixed).left_over, ElementsAre(8, 8, 8, 8));
+}
+
+// The same 1024 tiles where blocks have two of their own. Beside 8 units 124 blocks share 1024 - 8 x 2 = 1008
+// tiles, nine each at most, and then the 8 others do their two: 11 s instead of 8. Beside 16 to 32: 992 tiles on
+// 116 are nine, 976 on 108 and 960 on 100 ten each.
+TEST(Grids, BlocksOfLaterLibrariesKeepTwoTiles) {
+  EXPECT_THAT(product_grid(1024, 8, 132, 0, TileOrder::two_fixed).left_over, ElementsAre(3, 3, 4, 4));
+  // One wave: 128 blocks of one tile. Eight of them find no unit beside eight: twice as long. Two waves: two
+  // tiles each, twice as long too.
+  EXPECT_THAT(product_grid(128, 1, 132, 0, TileOrder::two_fixed).left_over, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(product_grid(264, 2, 132, 0, TileOrder::two_fixed).left_over, ElementsAre(2, 2, 2, 2));
 }
 
 // 112 tiles are 112 blocks. Beside 8 and 16 of 132 units they all run (124, 116 left); beside 24 and 32 some
 // wait (108, 100).
 TEST(Grids, ASmallGridFitsBesideCommunication) {
-  EXPECT_THAT(product_grid(112, 1, 132, 0, true).left_over, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(product_grid(112, 1, 132, 0, TileOrder::fixed).left_over, ElementsAre(0, 0, 1, 1));
 }
 
 // A margin of 16 leaves a grid of 116 blocks, which all run beside communication on 8 or 16 units. 1160 tiles
 // are ten per block.
 TEST(Grids, AMarginMakesRoom) {
-  EXPECT_THAT(product_grid(1160, 10, 132, 16, true).left_over, ElementsAre(0, 0, 10, 10));
+  EXPECT_THAT(product_grid(1160, 10, 132, 16, TileOrder::fixed).left_over, ElementsAre(0, 0, 10, 10));
 }
 
 // 8192 cubed on an H100: 2048 tiles of 256 x 128 are 16 waves on 132 SMs and 18 on 116.

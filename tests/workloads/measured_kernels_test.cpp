@@ -111,7 +111,7 @@ TEST(MeasuredAttention, FlashAttention2OnAnH100IsThatOfThePaper) {
 
 // Llama 3 8B's feed-forward network on Meta's H100, compiled: 8,192 tokens, three products for each of three
 // matrices of 4,096 x 14,336 in 14.43 ms and, in 8 bits, 7.99 (float8_experimental pull request 298). The
-// catalogue's rates are means of several sources, 0.5 % below this one in 16 bits and 5 % above it in 8.
+// catalogue's rates are means of several sources, 0.5 % below this one in 16 bits and 5.5 % above it in 8.
 TEST(MeasuredProducts, TheNetworkOfAnH100At500WattsTakesWhatTorchaoMeasured) {
   const ComputeModel h100(catalogue().accelerator("h100-sxm5-96gb"), {});
   const auto network = [&](Precision precision) {
@@ -121,7 +121,7 @@ TEST(MeasuredProducts, TheNetworkOfAnH100At500WattsTakesWhatTorchaoMeasured) {
     return 3e3 * (product(8192, 14336, 4096) + product(8192, 4096, 14336) + product(14336, 4096, 8192));
   };
   EXPECT_NEAR(network(Precision::bf16), 14.43, 0.02 * 14.43);
-  EXPECT_NEAR(network(Precision::fp8), 7.99, 0.06 * 7.99);
+  EXPECT_NEAR(network(Precision::fp8), 7.99, 0.065 * 7.99);
 }
 
 // At 32 k tokens the model's constant offset is 2 to 4 % of the keys: kernels are close to their highest

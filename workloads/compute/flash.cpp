@@ -30,6 +30,13 @@ constexpr Row kHopper{.forward = {.share = 0.65, .offset = 200},
                       .backward = {.share = 0.56, .offset = 420},
                       .forward_unmasked = {.share = 0.685, .offset = 60},
                       .backward_unmasked = {.share = 0.56, .offset = 200}};
+// On an H20, whose products are reduced, rows wait as long for each other as on chips with all of them: 129.1 of
+// its 148 TFLOP/s without the mask and 107.8 with it at 2 k (cuDNN, November 2024; Dao-AILab/flash-attention
+// issue 1310).
+constexpr Row kOnCutHopper{.forward = {.share = 0.65, .offset = 330},
+                           .backward = {.share = 0.56, .offset = 420},
+                           .forward_unmasked = {.share = 0.685, .offset = 200},
+                           .backward_unmasked = {.share = 0.56, .offset = 200}};
 // cuDNN of mid-2024 (Shah et al. 2024, figures 5 and 6), heads of 128, 512 tokens to 16 k: without the mask
 // 497, 574, 617, 609, 600 and 595 forward, 305, 408, 465, 499, 518 and 516 backward; 539 at 16 k with it,
 // whose offsets are taken to be those of 9.19. 582 without it at 8 k later that year
@@ -215,11 +222,12 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
       return rates_of(kFlash2OnCutHopper, of.peak, own_products);
     return flash2_on_hopper(of.peak * cut, own_products);
   }
+  if (cut > 1) return rates_of(kOnCutHopper, of.peak * cut, of.best);
   Row row = narrow ? kHopper8 : kernel == AttentionKernel::flash2025 ? kFirstOnHopper : kHopper;
   for (Row::Pass* pass : {&row.forward, &row.backward, &row.forward_unmasked, &row.backward_unmasked})
     pass->offset *= std::min(1.0, per_unit);
   FlashRates rates = rates_of(row, of.peak * cut, of.best);
-  if (cut == 1) rates.forward_at_64 = kHopperNarrowForward, rates.backward_at_64 = kHopperNarrowBackward;
+  rates.forward_at_64 = kHopperNarrowForward, rates.backward_at_64 = kHopperNarrowBackward;
   return rates;
 }
 
