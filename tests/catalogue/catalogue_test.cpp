@@ -73,7 +73,7 @@ TEST(Catalogue, EverySourceSaysHowSureItIsAndIsUsed) {
       if (file.root()[i].key() != "sources") collect_strings(file.root()[i], strings);
     }
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      EXPECT_THAT(sources[i].text(), testing::MatchesRegex("(read|recalled|derived): .+"));
+      EXPECT_THAT(sources[i].text(), testing::MatchesRegex("(read|recalled|derived|measured): .+"));
       EXPECT_TRUE(strings.count(sources[i].key()) > 0) << file.name() << " never uses " << sources[i].key();
     }
   }
@@ -84,7 +84,7 @@ TEST(Catalogue, EverythingLoadsAndHasNameAndSource) {
   EXPECT_GT(entries.size(), 350U);
   for (const CatalogueEntry& entry : entries) {
     EXPECT_FALSE(entry.name.empty()) << entry.id;
-    EXPECT_THAT(entry.source, testing::MatchesRegex("(read|recalled|derived): .+")) << entry.id;
+    EXPECT_THAT(entry.source, testing::MatchesRegex("(read|recalled|derived|measured): .+")) << entry.id;
     EXPECT_THAT(entry.id, testing::MatchesRegex("[a-z0-9][a-z0-9-]*"));
   }
 }

@@ -79,9 +79,9 @@ TEST(Compute, MemoryBoundKernelsRunAtAShareOfTheBandwidth) {
                    2e9 / (2.039e12 * 0.35));
 }
 
-// Backward has five matmuls and forward two, at 0.56 and 0.65 of the peak rate, with 420 and 200 keys on top of
-// the 4,096 of an average query. In model FLOPs backward counts twice the forward pass: the recomputed scores do
-// not count.
+// Backward has five matmuls and forward two, at 0.56 and 0.65 of the peak rate, with 420 and 200 keys on top
+// of the 4,096 of an average query. In model FLOPs backward counts twice the forward pass: the recomputed
+// scores do not count.
 TEST(Compute, FlashBackwardIsTwoAndAHalfForwardsOfWork) {
   const auto accelerator = h100();
   const ComputeModel model(accelerator, {});

@@ -37,8 +37,8 @@ TEST(Grids, PersistentBlocksKeepTheirTiles) {
 }
 
 // The same 1024 tiles where blocks have two of their own. Beside 8 units 124 blocks share 1024 - 8 x 2 = 1008
-// tiles, nine each at most, and then the 8 others do their two: 11 s instead of 8. Beside 16 to 32: 992 tiles on
-// 116 are nine, 976 on 108 and 960 on 100 ten each.
+// tiles, nine each at most, and then the 8 others do their two: 11 s instead of 8. Beside 16 to 32: 992 tiles
+// on 116 are nine, 976 on 108 and 960 on 100 ten each.
 TEST(Grids, BlocksOfLaterLibrariesKeepTwoTiles) {
   EXPECT_THAT(product_grid(1024, 8, 132, 0, TileOrder::two_fixed).left_over, ElementsAre(3, 3, 4, 4));
   // One wave: 128 blocks of one tile. Eight of them find no unit beside eight: twice as long. Two waves: two

@@ -141,8 +141,8 @@ TEST(Experts, FusedExpertsLeaveTheProducts) {
   // for either product of X, W and dY, in Mi numbers 1 + 8 + 4 of FC1 and 2 + 4 + 1 of FC2.
   const double swizzled = 2 * 20 * 1024 * 1024 * 2.0 / 32;
   const double bytes = 1024 * 2048.0 * (2 * (3 + 5) + 5 + 2 * 5) + 4 * 2 * 1024 * 1024 * 2.0 + swizzled;
-  // Two experts' products of 512 rows, one after the other, take longer than in one kernel, whose waves of tiles
-  // they share.
+  // Two experts' products of 512 rows, one after the other, take longer than in one kernel, whose waves of
+  // tiles they share.
   const topology::Accelerator accelerator = h100();
   ComputeSettings settings;
   settings.memory_fixed = from_microseconds(2);

@@ -42,18 +42,18 @@ PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
 // one head together K = A / 4.
 constexpr double kFused = 0.8 * 3.35e12;  // bytes per second of a fused kernel
 
-// Every attention kernel computes some keys more for each row of tiles (the model's offset): cuDNN 60 without a
-// mask and, backward, 200, FlashAttention-2 80 and, backward, 260. A single kernel pays once, the
-// ring again for each of cp - 1 other blocks. Those keys cost 2 FLOPs for each of 2 x 128 numbers, 8 heads
-// and 8192 / cp queries, at `share` of 989.4 TFLOP/s; backward 2.5 times as many.
+// Every attention kernel computes some keys more for each row of tiles (the model's offset): cuDNN 60 without
+// a mask and, backward, 200, FlashAttention-2 80 and, backward, 260. A single kernel pays once, the ring
+// again for each of cp - 1 other blocks. Those keys cost 2 FLOPs for each of 2 x 128 numbers, 8 heads and
+// 8192 / cp queries, at `share` of 989.4 TFLOP/s; backward 2.5 times as many.
 double other_blocks(int cp, double offset, double share) {
   const double idle = std::max(1.0, 132 / (8 * 8192.0 / cp / 128));  // 132 units, rows of 128 queries
   return idle * 2 * 256 * 8 * 8192.0 / cp * (cp - 1) * offset / (share * 989.4e12);
 }
 
 // Passes counted in layer/attention.cpp. Forward: 2 A + 2 K, and 3 A + K for each of cp - 1 blocks. Backward:
-// 2 A + 6 K, and 4.5 A + 5 K. The other blocks' keys, 8192 / cp / 2 of each, have no mask, without which cuDNN
-// reaches 0.685 of the data sheet forward instead of 0.65.
+// 2 A + 6 K, and 4.5 A + 5 K. The other blocks' keys, 8192 / cp / 2 of each, have no mask, without which
+// cuDNN reaches 0.685 of the data sheet forward instead of 0.65.
 TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
   for (const int cp : {2, 4}) {
     const PiecePair ring = layer("megatron", ContextKind::ring, cp);

@@ -4,8 +4,8 @@
 //   "tdp": ["700 W", "nvidia-sheet", "board limit"]       with a remark
 //   "tdp": {"use": ["700 W", "a"], "others": [["750 W", "b"]], "why": "the board, not the module"}
 //
-// A source is text that begins with "read: " (its text was seen), "recalled: " (remembered, unchecked) or
-// "derived: " (follows from other figures).
+// A source is text that begins with "read: " (its text was seen), "recalled: " (remembered, unchecked),
+// "derived: " (follows from other figures) or "measured: " (timed for topsim).
 #pragma once
 
 #include <algorithm>

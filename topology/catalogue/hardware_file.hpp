@@ -20,7 +20,8 @@ template <class File>
 [[nodiscard]] config::Object<File> hardware_file(std::string name, std::string description) {
   return config::Object<File>(std::move(name), std::move(description))
       .field("sources", &HardwareFile::sources,
-             "texts that figures name: \"read: \", \"recalled: \" or \"derived: \" and where from");
+             "texts that figures name: \"read: \", \"recalled: \", \"derived: \" or \"measured: \" and where "
+             "from");
 }
 
 // Calls each(entry as written, entry as read) for a section, in the order of their ids.

@@ -165,8 +165,8 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.flops = flops;
   cost.kernels = 1;
   if (memory <= compute)
-    cost.grids =
-        product_grid(tiling.tiles, cost.seconds, units, margin, tile_order(accelerator_, settings_.fixed_tiles));
+    cost.grids = product_grid(tiling.tiles, cost.seconds, units, margin,
+                              tile_order(accelerator_, settings_.fixed_tiles));
   return cost;
 }
 

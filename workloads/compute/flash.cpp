@@ -30,9 +30,9 @@ constexpr Row kHopper{.forward = {.share = 0.65, .offset = 200},
                       .backward = {.share = 0.56, .offset = 420},
                       .forward_unmasked = {.share = 0.685, .offset = 60},
                       .backward_unmasked = {.share = 0.56, .offset = 200}};
-// On an H20, whose products are reduced, rows wait as long for each other as on chips with all of them: 129.1 of
-// its 148 TFLOP/s without the mask and 107.8 with it at 2 k (cuDNN, November 2024; Dao-AILab/flash-attention
-// issue 1310).
+// On an H20, whose products are reduced, rows wait as long for each other as on chips with all of them: 129.1
+// of its 148 TFLOP/s without the mask and 107.8 with it at 2 k (cuDNN, November 2024;
+// Dao-AILab/flash-attention issue 1310).
 constexpr Row kOnCutHopper{.forward = {.share = 0.65, .offset = 330},
                            .backward = {.share = 0.56, .offset = 420},
                            .forward_unmasked = {.share = 0.685, .offset = 200},
@@ -45,8 +45,8 @@ constexpr Row kFirstOnHopper{.forward = {.share = 0.558, .offset = 200},
                              .backward = {.share = 0.53, .offset = 420},
                              .forward_unmasked = {.share = 0.61, .offset = 60},
                              .backward_unmasked = {.share = 0.53, .offset = 270}};
-// In 8 bits, of the 8-bit rate (the same paper, figure 7): 886, 864, 971 and 1,005 forward without the mask at
-// 2 to 16 k. With it, and backward, as 16 bits are to that.
+// In 8 bits, of the 8-bit rate (the same paper, figure 7): 886, 864, 971 and 1,005 forward without the mask
+// at 2 to 16 k. With it, and backward, as 16 bits are to that.
 constexpr Row kHopper8{.forward = {.share = 0.485, .offset = 200},
                        .backward = {.share = 0.42, .offset = 420},
                        .forward_unmasked = {.share = 0.51, .offset = 200},
@@ -167,8 +167,8 @@ Relative relative_to_reference(const topology::Accelerator& accelerator, double 
 // Offsets without a mask, heads of 128, forward. FlashAttention-4 on a GB200: 1,540, 1,706, 1,796, 1,837 and
 // 1,882 at 1 to 16 k, of 1,890: 220 keys, and with the mask 650 (829, 1,172, 1,431 at 1 to 4 k;
 // Dao-AILab/flash-attention pull request 2605). FlashAttention-2 on an RTX A5000 has none: 81.0 at 1 k, 81.9
-// at 8 k (gpu-mode/ring-attention issue 10). FlashAttention-3 on a Hopper agrees with cuDNN: 541, 618, 628 and
-// 639 at 1, 2, 4 and 8 k (meta-pytorch/tritonbench pull request 1254).
+// at 8 k (gpu-mode/ring-attention issue 10). FlashAttention-3 on a Hopper agrees with cuDNN: 541, 618, 628
+// and 639 at 1, 2, 4 and 8 k (meta-pytorch/tritonbench pull request 1254).
 constexpr double kUnmaskedOnBlackwell = 220;
 
 bool data_center_blackwell(int capability) {

@@ -77,8 +77,8 @@ class LayerKernels {
     return model.gated_ffn ? columns(m, {ffn, ffn}, hidden, plan.gate_apart, casts)
                            : linear(m, ffn, hidden, casts);
   }
-  // `count` matrices of that shape, each with its own rows: one kernel, whose waves of tiles they share, or one
-  // each.
+  // `count` matrices of that shape, each with its own rows: one kernel, whose waves of tiles they share, or
+  // one each.
   [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const {
     return grouped(m, n, k, count, casts, gradient_output(plan));
   }

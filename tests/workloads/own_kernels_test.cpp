@@ -1,0 +1,175 @@
+// The model of single kernels against kernels of an H100 that were timed for topsim
+// (tests/golden/accelerator/h100-sxm5.json, tests/bench/accelerator). Where a constant was read from these
+// figures the bound says how well one constant holds for all of them; products larger than 30 GFLOP, FP8 and
+// the products of experts one by one are blind.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/scenario/read/shipped.hpp"
+#include "workloads/compute/compute_model.hpp"
+
+namespace topsim::workloads::own_kernels_test {
+
+using nlohmann::json;
+
+const json& measured() {
+  static const json file =
+      json::parse(std::ifstream(TOPSIM_SOURCE_DIR "/tests/golden/accelerator/h100-sxm5.json"));
+  return file;
+}
+
+const topology::Accelerator& accelerator() {
+  static const topology::Catalogue shipped = scenario::shipped_catalogue();
+  return shipped.accelerator("h100-sxm5");
+}
+// The sweeps were too short for the power limit.
+const ComputeModel& short_of_the_limit() {
+  static const topology::Accelerator cool = [] {
+    topology::Accelerator a = accelerator();
+    a.sustained_flops.clear();
+    return a;
+  }();
+  static const ComputeModel model(cool, {});
+  return model;
+}
+
+// Mean and mean absolute relative error.
+struct Error {
+  double sum = 0, absolute = 0;
+  int count = 0;
+  void add(double predicted, double seconds) {
+    const double error = predicted / seconds - 1;
+    sum += error, absolute += std::abs(error), ++count;
+  }
+  [[nodiscard]] double bias() const { return sum / count; }
+  [[nodiscard]] double mean() const { return absolute / count; }
+};
+
+// The three products of a linear layer: x W^T, dy W and dy^T x.
+template <class Visit>
+void each_product(const char* table, Visit visit) {
+  for (const json& row : measured().at(table).at("rows")) {
+    const double m = row[0], n = row[1], k = row[2];
+    visit(GemmShape{m, n, k}, row[3].get<double>() * 1e-6);
+    visit(GemmShape{m, k, n}, row[4].get<double>() * 1e-6);
+    visit(GemmShape{n, k, m}, row[5].get<double>() * 1e-6);
+  }
+}
+
+// From a graph, with 0.5 us between two kernels: 1 to 30 GFLOP, and larger ones.
+TEST(OwnKernels, ProductsTakeTheirTilesTheirMemoryAndAFixedTime) {
+  Error small, large;
+  each_product("products_from_graph", [&](const GemmShape& shape, double seconds) {
+    const KernelCost cost = short_of_the_limit().gemm(shape, Precision::bf16);
+    (cost.flops < 30e9 ? small : large).add(cost.seconds + 0.5e-6, seconds);
+  });
+  EXPECT_NEAR(small.bias(), 0, 0.03);
+  EXPECT_LT(small.mean(), 0.12);
+  EXPECT_NEAR(large.bias(), 0, 0.03);
+  EXPECT_LT(large.mean(), 0.08);
+}
+
+// One after the other for half a minute, so at the power limit, which is in the catalogue as others measured
+// it.
+TEST(OwnKernels, LargeProductsKeepTheRateOfThePowerLimit) {
+  const ComputeModel model(accelerator(), {});
+  Error error;
+  each_product("products", [&](const GemmShape& shape, double seconds) {
+    const KernelCost cost = model.gemm(shape, Precision::bf16);
+    if (cost.flops >= 300e9) error.add(cost.seconds, seconds);
+  });
+  EXPECT_GT(error.count, 150);
+  EXPECT_NEAR(error.bias(), -0.03, 0.02);
+  EXPECT_LT(error.mean(), 0.06);
+}
+
+// With one scale a tensor and 8,192 rows or more; products of 4,096 rows ran before the chip was warm.
+TEST(OwnKernels, ProductsIn8BitsKeepTheirRate) {
+  const ComputeModel model(accelerator(), {});
+  Error error;
+  for (const json& row : measured().at("fp8").at("rows")) {
+    if (row[0].get<double>() < 8192) continue;
+    error.add(model.gemm({row[0], row[1], row[2]}, Precision::fp8).seconds, row[3].get<double>() * 1e-6);
+  }
+  EXPECT_NEAR(error.bias(), 0, 0.03);
+  EXPECT_LT(error.mean(), 0.05);
+}
+
+// Experts of 256 rows and more, whose products fill the chip one by one, on one stream and on four. Smaller
+// ones, of 1.6 GFLOP, take up to a fifth longer than predicted: see the first test's small products.
+TEST(OwnKernels, ExpertsOneByOneTakeWhatTheirProductsTake) {
+  Error error;
+  for (const json& row : measured().at("expert_by_expert").at("rows")) {
+    const double count = row[0], m = row[1], n = row[2], k = row[3];
+    int column = 5;
+    for (const GemmShape& shape : {GemmShape{m, n, k}, {m, k, n}, {n, k, m}})
+      error.add(count * (short_of_the_limit().gemm(shape, Precision::bf16).seconds + 0.5e-6),
+                row[column++].get<double>() * 1e-6);
+  }
+  EXPECT_NEAR(error.bias(), 0, 0.04);
+  EXPECT_LT(error.mean(), 0.11);
+}
+
+// Experts of equal size in one kernel (torch._grouped_mm).
+TEST(OwnKernels, AGroupedKernelPaysForTheStartOfEachTile) {
+  const ComputeModel model(accelerator(), {});
+  Error error, as_others;
+  for (const json& row : measured().at("grouped").at("rows")) {
+    if (row[4] != "even") continue;
+    const double experts = row[0], m = row[1].get<double>() / experts, n = row[2], k = row[3];
+    int column = 5;
+    for (GemmShape shape : {GemmShape{m, n, k, experts}, {m, k, n, experts}, {n, k, m, experts}}) {
+      const double seconds = row[column++].get<double>() * 1e-6;
+      as_others.add(model.gemm(shape, Precision::bf16).seconds, seconds);
+      shape.grouped = true;
+      error.add(model.gemm(shape, Precision::bf16).seconds, seconds);
+    }
+  }
+  EXPECT_LT(as_others.bias(), -0.12);
+  EXPECT_NEAR(error.bias(), 0, 0.04);
+  EXPECT_LT(error.mean(), 0.07);
+}
+
+// cuDNN 9.19 with enough heads to fill the chip: 16 and more of 64 or 128 numbers; FlashAttention-2 likewise.
+TEST(OwnKernels, AttentionReachesItsRates) {
+  for (const auto& [backend, kernel, bound] :
+       {std::tuple("cudnn", AttentionKernel::flash, 0.08), {"flash", AttentionKernel::flash2, 0.14}}) {
+    Error forward, backward;
+    for (const json& row : measured().at("attention").at("rows")) {
+      const double tokens = row[2], heads = row[3], head_dim = row[5];
+      if (row[0] != backend || head_dim > 128 || row[1].get<double>() * heads * tokens / 128 < 2000) continue;
+      const AttentionShape shape{row[1], heads, row[4], tokens, tokens, head_dim, head_dim, row[6]};
+      const ComputeModel& model = short_of_the_limit();
+      forward.add(model.attention_forward(shape, kernel, Precision::bf16).seconds,
+                  row[7].get<double>() * 1e-6);
+      backward.add(model.attention_backward(shape, kernel, Precision::bf16).seconds,
+                   row[8].get<double>() * 1e-6);
+    }
+    EXPECT_GE(forward.count, 8) << backend;
+    EXPECT_LT(forward.mean(), bound) << backend;
+    EXPECT_LT(backward.mean(), bound) << backend;
+  }
+}
+
+// Beside a kernel that holds 4 to 24 SMs, and moves nothing. A product that is slowed draws less power, so
+// that its clock rises by up to 6 %.
+TEST(OwnKernels, ProductsBesideCommunicationWaitForTwoTiles) {
+  Error error;
+  for (const json& row : measured().at("beside").at("rows")) {
+    const std::string work = row[0];
+    double m = 0, n = 0, k = 0;
+    if (std::sscanf(work.c_str(), "fwd %lf %lf %lf", &m, &n, &k) != 3) continue;
+    const int held = row[2];
+    if (held > 24 || held % 8 != 0 || row[3] != 0 || row[4].get<double>() < 0.99) continue;
+    const KernelCost cost = short_of_the_limit().gemm({m, n, k}, Precision::bf16);
+    const GridTimes& grids = cost.grids;
+    error.add(1 + grids.left_over.at(static_cast<std::size_t>(held / 8 - 1)) / cost.seconds, row[4]);
+  }
+  EXPECT_GT(error.count, 30);
+  EXPECT_NEAR(error.bias(), 0.05, 0.05);
+  EXPECT_LT(error.mean(), 0.12);
+}
+}  // namespace topsim::workloads::own_kernels_test
