@@ -58,9 +58,13 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   // (cublaslt_gemm.cu, nvte_multi_tensor_gemm), because each fills the accelerator: on an H100 within 15 %
   // of it on one stream and on four, down to 512 rows of 768 x 2,048
   // (tests/golden/accelerator/h100-sxm5.json).
-  const bool together = plan.groups_experts || plan.one_expert_kernel();
+  // Megatron-Core 0.6's library has a kernel for all of them where it is built for 8.0, else cuBLAS for each
+  // (fanshiqing/grouped_gemm v1.0, csrc/grouped_gemm.cu).
+  const bool groups =
+      plan.early_experts ? compute.accelerator().compute_capability == 80 : plan.groups_experts;
+  const bool together = groups || plan.one_expert_kernel();
   const auto gemm = [&](GemmShape shape, GemmOutput output = GemmOutput::fresh, int margin = 0) {
-    shape.grouped = plan.groups_experts && shape.batch > 1;
+    shape.grouped = groups && shape.batch > 1;
     const double apart = together ? 1 : shape.batch;
     shape.batch /= apart;
     KernelCost cost = compute.gemm(shape, plan.gemm, output, margin) * apart;
