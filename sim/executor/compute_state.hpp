@@ -4,7 +4,7 @@
 // one persistent grid, P long alone. Communication that holds units when the grid is launched keeps some of
 // its blocks from starting: they start when the others end or when the communication does, whatever comes
 // first, and take L. With c left of the communication at the launch the cell takes
-//     s S + max(P, min(P, c) + L)            s: how much longer shared work takes beside it
+//     s S + g max(P, min(P, c) + L)          s, g: how much longer shared work and a grid take beside it
 // A grid that was launched before holds its units: it goes on as it did. (The communication's blocks then
 // wait for units, too: up to one kernel later, which is not modelled.)
 //
@@ -25,12 +25,13 @@ namespace topsim::executor {
 struct Pace {
   double throttle = 1;   // all of it takes so many times longer
   double shared = 1;     // work that shares units, the throttle included
+  double grid = 1;       // persistent grids and what they leave over, the throttle included
   double left_over = 0;  // L, of a cell's time
   bool beside = false;   // communication holds units
   bool operator==(const Pace&) const = default;
 };
 [[nodiscard]] inline Pace throttled(double factor) {
-  return {factor, factor};
+  return {factor, factor, factor};
 }
 
 struct ComputeState {
@@ -67,7 +68,7 @@ struct ComputeState {
   [[nodiscard]] SimTime end() const {
     std::int64_t left = scaled(shared, pace.shared);
     if (launched())
-      left += scaled(serial() ? grid + left_over : std::max(grid, left_over), pace.throttle);
+      left += scaled(serial() ? grid + left_over : std::max(grid, left_over), pace.grid);
     else
       left += grid_alone();
     return engine::later(since, Duration(left + cells * whole_cell()));
@@ -115,7 +116,7 @@ struct ComputeState {
     return pace.beside ? scaled(cell_shared + cell_grid, pace.left_over) : 0;
   }
   [[nodiscard]] std::int64_t grid_alone() const {
-    return cell_grid == 0 ? 0 : scaled(cell_grid + second_wave(), pace.throttle);
+    return cell_grid == 0 ? 0 : scaled(cell_grid + second_wave(), pace.grid);
   }
   [[nodiscard]] std::int64_t whole_cell() const { return scaled(cell_shared, pace.shared) + grid_alone(); }
 
@@ -128,11 +129,11 @@ struct ComputeState {
         placed = !pace.beside;
       }
       if (serial()) {
-        if (!take(grid, pace.throttle, time) || !take(left_over, pace.throttle, time)) return;
+        if (!take(grid, pace.grid, time) || !take(left_over, pace.grid, time)) return;
       } else {
         std::int64_t both = time;
-        const bool blocks_done = take(left_over, pace.throttle, both);
-        if (!take(grid, pace.throttle, time) || !blocks_done) return;
+        const bool blocks_done = take(left_over, pace.grid, both);
+        if (!take(grid, pace.grid, time) || !blocks_done) return;
         time = std::min(time, both);
       }
       if (cells == 0) return;

@@ -99,21 +99,27 @@ struct RankState {
   }
   // See executor.hpp.
   [[nodiscard]] Pace pace_of(const program::Op& op) const {
-    Pace pace;
-    pace.throttle = pace.shared = throttling;
+    Pace pace = throttled(throttling);
     if (accelerator.compute_units == 0 || (ctas == 0 && memory_traffic == 0)) return pace;
     const double units = accelerator.compute_units;
     const int taken = std::min(ctas, accelerator.compute_units / 2);
     const double share =
         std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
-    const double bound = op.memory_bound;
-    double slowed = bound / (1 - share), others = 1 - bound, persistent = 0;
-    if (const program::Grids* grids = grids_of(op); grids != nullptr && taken > 0) {
-      pace.beside = true;
-      pace.left_over = program::Grids::at(grids->left_over, taken);
+    const double crowded = 1 / (1 - share), bound = op.memory_bound;
+    double slowed = bound * crowded, others = 1 - bound, persistent = 0;
+    if (const program::Grids* grids = grids_of(op); grids != nullptr) {
+      const double products = grids->persistent + grids->in_waves;
+      const double crowd = 1 + std::min<double>(grids->traffic / products, 1) * (crowded - 1);
       persistent = grids->persistent;
-      slowed += grids->in_waves + program::Grids::at(grids->more_waves, taken);
-      others = std::max(0.0, others - persistent - grids->in_waves);
+      pace.grid *= crowd;
+      double waves = grids->in_waves;
+      if (taken > 0) {
+        pace.beside = true;
+        pace.left_over = program::Grids::at(grids->left_over, taken);
+        waves += program::Grids::at(grids->more_waves, taken);
+      }
+      slowed += waves * crowd;
+      others = std::max(0.0, others - products);
     }
     if (taken > 0) others *= units / (units - taken);
     slowed += others;

@@ -86,6 +86,7 @@ struct Grids {
   float persistent = 0;
   PerStep left_over{};
   std::uint32_t count = 0;
+  float traffic = 0;  // of both: what their operands and results take of the memory's time
   auto operator<=>(const Grids&) const = default;
 };
 

@@ -164,9 +164,11 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.memory_seconds = memory > compute ? memory : 0;
   cost.flops = flops;
   cost.kernels = 1;
-  if (memory <= compute)
+  if (memory <= compute) {
     cost.grids = product_grid(tiling.tiles, cost.seconds, units, margin,
                               tile_order(accelerator_, settings_.fixed_tiles));
+    cost.grids.traffic = memory;
+  }
   return cost;
 }
 

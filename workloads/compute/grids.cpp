@@ -13,6 +13,7 @@ GridTimes& GridTimes::operator+=(const GridTimes& other) {
   in_waves += other.in_waves;
   persistent += other.persistent;
   count += other.count;
+  traffic += other.traffic;
   for (std::size_t i = 0; i < kSteps; ++i) {
     more_waves[i] += other.more_waves[i];
     left_over[i] += other.left_over[i];
@@ -21,7 +22,7 @@ GridTimes& GridTimes::operator+=(const GridTimes& other) {
 }
 
 GridTimes& GridTimes::operator*=(double k) {
-  in_waves *= k, persistent *= k, count *= k;
+  in_waves *= k, persistent *= k, count *= k, traffic *= k;
   for (std::size_t i = 0; i < kSteps; ++i) more_waves[i] *= k, left_over[i] *= k;
   return *this;
 }

@@ -17,6 +17,7 @@ struct GridTimes {
   double persistent = 0;
   std::array<double, kSteps> left_over{};
   double count = 0;
+  double traffic = 0;  // what their operands and results take of the memory's time
   GridTimes& operator+=(const GridTimes& other);
   GridTimes& operator*=(double k);
 };

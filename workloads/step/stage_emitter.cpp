@@ -48,6 +48,7 @@ Part merged(Part a, Part b) {
 program::Grids shares_of(const GridTimes& times, double whole) {
   program::Grids grids;
   grids.in_waves = static_cast<float>(times.in_waves / whole);
+  grids.traffic = static_cast<float>(times.traffic / whole);
   grids.persistent = static_cast<float>(times.persistent / whole);
   grids.count = times.persistent > 0 ? static_cast<std::uint32_t>(std::max(1.0, std::round(times.count))) : 0;
   for (std::size_t i = 0; i < GridTimes::kSteps; ++i) {
