@@ -5,10 +5,11 @@
 // that op is done. Compute runs alone on the accelerator but slows while communication of the same rank holds
 // SMs and memory bandwidth. Of an op's time, the part m limited by memory takes 1 / (1 - traffic / BW) as
 // long; grids that were counted (program::Grids) take the waves they need on SM - ctas; persistent ones,
-// whose blocks do not all fit, need a second wave (compute_state.hpp); the rest takes SM / (SM - ctas) as
-// long. Communication is taken to hold at most half of the SMs and half of the memory bandwidth, however many
-// calls run beside the op. A collective starts when its last member arrives; a message when sender and
-// receiver have both arrived (NCCL's receiver posts its buffers only then).
+// whose blocks do not all fit, need a second wave (compute_state.hpp), and in both the part that their
+// operands take of the memory's time grows like m; the rest takes SM / (SM - ctas) as long. Communication is
+// taken to hold at most half of the SMs and half of the memory bandwidth, however many calls run beside the
+// op. A collective starts when its last member arrives; a message when sender and receiver have both arrived
+// (NCCL's receiver posts its buffers only then).
 #pragma once
 
 #include "sim/base/error.hpp"

@@ -24,6 +24,7 @@ class SecondWave : public testing::Test {
   Duration busy(const program::Grids& grids, Duration work, std::int64_t collective, Duration late = {}) {
     SmallWorld world(2);
     world.grids = {grids};
+    world.memory_traffic = traffic;
     program::Op op = compute(work);
     op.grids = 1;
     program::Op call = communicate(OpKind::collective, collective, 1);
@@ -38,7 +39,8 @@ class SecondWave : public testing::Test {
     return last.busy;
   }
   std::int16_t units = program::Op::kByChannels;
-  double pace = 1;  // of both ranks, from the start
+  double pace = 1;     // of both ranks, from the start
+  double traffic = 0;  // of the collective, GB/s, beside a memory of 1,000
   // The blocks that wait have as many tiles as the others and take as long.
   program::Grids one{0, {}, 1, third(1), 1};
 };
@@ -139,6 +141,21 @@ TEST_F(SecondWave, CommunicationByCopyEnginesTakesNoUnits) {
   units = 2;
   one.left_over = {1, 0, 0, 0};
   EXPECT_EQ(busy(one, 100_us, 150'000), 200_us);
+}
+
+TEST_F(SecondWave, ProductsShareTheMemoryWithTheCollective) {
+  // A collective that takes a fifth of the memory's bandwidth: traffic that takes 0.4 of a product's time
+  // alone takes 1.25 times as long, the product 1.1 times. It does so in its second wave and in counted waves
+  // too, and all of that is the communication's.
+  traffic = 200;
+  one.traffic = 0.4F;
+  EXPECT_EQ(busy(one, 100_us, 300'000), 220_us);
+  EXPECT_EQ(last.slowed, 120_us);
+  units = 0;
+  EXPECT_EQ(busy(one, 100_us, 300'000), 110_us);
+  const program::Grids waves{1, third(0.25F), 0, {}, 0, 0.4F};
+  units = 24;
+  EXPECT_EQ(busy(waves, 100_us, 300'000), 137500_ns);
 }
 
 TEST_F(SecondWave, SlowsWithTheAccelerator) {

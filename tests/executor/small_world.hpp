@@ -38,7 +38,8 @@ class SmallWorld {
   std::vector<program::Grids> grids;     // grids of the next class
   std::uint32_t communicators = 1;       // how many communicators do the same
   Duration latency{};                    // added to every call
-  AcceleratorFacts other{};              // of every rank but the first, if it has compute units
+  double memory_traffic = 0;  // bytes of accelerator memory per byte of a call, which has 1e9 a second
+  AcceleratorFacts other{};   // of every rank but the first, if it has compute units
   bool walks = false;  // all ranks are one team that may walk in lock-step; no messages and timeline then
 
   // Slot 0 is one group of all ranks, for collectives. Messages go from rank to rank + 1, sent on peer slot 0
@@ -87,7 +88,10 @@ class SmallWorld {
       auto& shapes = system.op_shape.emplace_back();
       for (const program::Op& op : cls.ops) shapes.push_back(shape(system, op, ctas));
     }
-    for (fold::Activity& activity : system.activities) activity.latency = latency;
+    for (fold::Activity& activity : system.activities) {
+      activity.latency = latency;
+      activity.memory_traffic = memory_traffic;
+    }
     topology::TopologyBuilder builder;
     topology::Device device{topology::DeviceKind::accelerator};
     device.model = builder.model("test");
