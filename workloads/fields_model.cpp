@@ -29,7 +29,8 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                        "of 2024 and 2025 (cuDNN 9.0 to 9.13) on a Hopper or a Blackwell"},
                       {"sdpa", AttentionKernel::sdpa,
                        "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell (PyTorch "
-                       "2.11 and torchtitan from late 2025 take cuDNN's on a Hopper too: name flash)"},
+                       "2.11 and torchtitan from late 2025 take cuDNN's on a Hopper too: flash, as "
+                       "fsdp@2026-eager and fsdp@2026-compile do)"},
                       {"flash2", AttentionKernel::flash2, "FlashAttention-2, whatever the accelerator"},
                       {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),

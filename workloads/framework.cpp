@@ -29,6 +29,8 @@ std::span<const Framework> frameworks() {
                                 fsdp_compiled(),
                                 fsdp_compiled_loss(),
                                 fsdp_eager_2025(),
+                                fsdp_compiled_2026(),
+                                fsdp_eager_2026(),
                                 fsdp_automodel(),
                                 deepspeed(),
                                 deepspeed_2022(),

@@ -41,6 +41,7 @@ struct KernelFacts {
   AttentionKernel attention = AttentionKernel::flash;
   bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
   bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
+  bool one_norm_kernel = false;     // ... but RMSNorm, which is one operator with a kernel of its own
   bool eager_final_norm = false;    // the norm before the LM head is, in training
   bool eager_squared_relu = false;  // squared ReLU in single operators
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers

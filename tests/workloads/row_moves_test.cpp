@@ -84,6 +84,17 @@ TEST(RowMoves, Core06PermutesByIndexToo) {
   EXPECT_EQ(moves.sorted.memory_seconds, 0);  // limited by indexing, not by memory bandwidth
 }
 
+// torchtitan's 1,024 rows of a rank in fp32, bytes a number: casts 6 and 6, product 8; backward casts 6 and
+// 6, products 8 and 12, sum 4. Compiled they are part of other kernels, and Megatron's carry the
+// probabilities.
+TEST(RowMoves, EagerTorchtitanWeighsRowsInFp32) {
+  const RowMoves moves = moves_of("fsdp@2025-eager", TokenDispatcher::alltoall);
+  EXPECT_NEAR(moves.weighted.seconds, 20 * kRows * 1024 / kBandwidth + 3 * kKernel, 1e-12);
+  EXPECT_NEAR(moves.weighted_backward.seconds, 36 * kRows * 1024 / kBandwidth + 5 * kKernel, 1e-12);
+  for (const char* fused : {"fsdp@2025-compile", "megatron"})
+    EXPECT_EQ(moves_of(fused, TokenDispatcher::alltoall).weighted.kernels, 0) << fused;
+}
+
 // 4 of 8 ranks share the experts. Forward tokens and choices of all four are gathered and the answers' sums
 // scattered; backward the same for their gradients, without choices: 5 collectives. With two parts per expert
 // tokens are gathered over both groups in turn.

@@ -255,6 +255,29 @@ Framework fsdp_eager_2025() {
   return row;
 }
 
+// The same two around PyTorch 2.11 of 2026. nn.RMSNorm is one kernel since 2.9 (pytorch pull request 153666),
+// and Inductor sums the gains of a norm in the norm's kernel (165370). scaled_dot_product_attention takes
+// cuDNN's on a Hopper too, from 9.15 on (sdp_utils.cpp, check_prefer_cudnn_attention; on an H100 its times
+// are those of cuDNN named, tests/golden/accelerator).
+Framework fsdp_eager_2026() {
+  Framework row = fsdp_eager_2025();
+  row.release = "2026-eager";
+  row.summary = "as 2025-eager around PyTorch 2.11: cuDNN's attention on a Hopper too, RMSNorm in one kernel";
+  row.attention = AttentionKernel::flash;
+  row.one_norm_kernel = true;
+  row.eager_final_norm = false;
+  return row;
+}
+
+Framework fsdp_compiled_2026() {
+  Framework row = fsdp_compiled_loss();
+  row.release = "2026-compile";
+  row.summary = "as 2025-compile around PyTorch 2.11: cuDNN's attention on a Hopper too";
+  row.attention = AttentionKernel::flash;
+  row.reads_again = false;
+  return row;
+}
+
 // NeMo AutoModel's own models with Transformer Engine (nemo_automodel, 2025 and 2026), as the recipes of its
 // benchmarks set them. components/models/qwen3_moe/layers.py: q_proj, k_proj and v_proj are products of their
 // own, whose results the norms of heads, the fused rotary embedding (rope_fusion) and Transformer Engine's

@@ -23,6 +23,8 @@ namespace topsim::workloads {
 [[nodiscard]] Framework fsdp_compiled();
 [[nodiscard]] Framework fsdp_compiled_loss();
 [[nodiscard]] Framework fsdp_eager_2025();
+[[nodiscard]] Framework fsdp_eager_2026();
+[[nodiscard]] Framework fsdp_compiled_2026();
 [[nodiscard]] Framework fsdp_automodel();
 [[nodiscard]] Framework deepspeed();
 [[nodiscard]] Framework deepspeed_2022();

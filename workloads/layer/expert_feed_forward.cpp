@@ -109,7 +109,7 @@ class ExpertFeedForward final : public FeedForward {
 
   int forward(PieceList& list) const override {
     answer(list);
-    list.compute(Part::combine, moves_.permuted, back(list, Part::combine, false));
+    list.compute(Part::combine, moves_.permuted + moves_.weighted, back(list, Part::combine, false));
     // Decode steps do not split rows over the tensor ranks: each rank dispatches its share, and all need the
     // sum.
     const int joined =
@@ -149,12 +149,8 @@ class ExpertFeedForward final : public FeedForward {
   }
 
   int backward(PieceList& list, RecomputeKind recompute) const override {
-    if (shared_) {
-      const int shared = shared_->backward(list, recompute);
-      list.compute(Part::combine, moves_.permuted, shared);
-    } else {
-      list.compute(Part::combine, moves_.permuted);
-    }
+    const int shared = shared_ ? shared_->backward(list, recompute) : Piece::kNone;
+    list.compute(Part::combine, moves_.permuted + moves_.weighted_backward, shared);
     const int arrived = there(list, Part::combine, false);
     list.compute(Part::experts, moves_.summed_backward + bias(kBiasBackward) + pad() + fc2_.input_gradient,
                  arrived);

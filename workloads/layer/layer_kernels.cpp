@@ -237,7 +237,8 @@ double slowed(const LayerKernels& kernels, double share) {
 }
 
 bool spelled_out(const LayerKernels& kernels) {
-  return kernels.plan.eager_norms && kernels.model.gated_ffn && kernels.element == 2;
+  return kernels.plan.eager_norms && !kernels.plan.one_norm_kernel && kernels.model.gated_ffn &&
+         kernels.element == 2;
 }
 }  // namespace
 

@@ -8,7 +8,8 @@
 // and the same where answers are summed, and backward. Megatron-Core 0.6 (KernelFacts::early_experts) did
 // it by an index for each number (moe/token_dispatcher.py); its all-gather twice, of G to R rows in their
 // order and then by expert, and back by scatter into zeros, a product with the probabilities, and scatter_add
-// into zeros. Neither scatter is in place: zeros are copied first.
+// into zeros. Neither scatter is in place: zeros are copied first. torchtitan without torch.compile weighs a
+// token's rows by single operators in fp32 (models/moe.py, top_scores): cast, product, cast back.
 #pragma once
 
 #include "workloads/layer/layer_kernels.hpp"
@@ -28,6 +29,7 @@ struct RowMoves {
   KernelCost map, picked;
   // Before the experts' products and after them; of their gradients after and before.
   KernelCost sorted, summed, summed_backward, sorted_backward;
+  KernelCost weighted, weighted_backward;  // by the probabilities, where that is operators of its own
   double choices = 0;  // bytes that say where each of the G tokens goes, gathered beside them
 };
 
