@@ -26,7 +26,7 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                      {{"flash", AttentionKernel::flash,
                        "one kernel, scores never stored; the fastest written for the accelerator"},
                       {"flash2025", AttentionKernel::flash2025,
-                       "of 2024 and 2025 (cuDNN 9.0 to 9.13) on a Hopper or a Blackwell"},
+                       "of 2024 (cuDNN 9.0) on a Hopper, of 2025 (9.13) on a Blackwell"},
                       {"sdpa", AttentionKernel::sdpa,
                        "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell (PyTorch "
                        "2.11 and torchtitan from late 2025 take cuDNN's on a Hopper too: flash, as "

@@ -16,6 +16,14 @@ namespace topsim::workloads {
 
 enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed, jax };
 
+// How the experts of a rank are multiplied.
+enum class ExpertProducts : std::uint8_t {
+  apart,         // one kernel each
+  grouped_gemm,  // the library of that name: one kernel where it was built for 8.0, else cuBLAS' for each
+  grouped_mm,    // torch._grouped_mm: one kernel from 9.0 on; below, frameworks loop over experts
+  together,      // one kernel
+};
+
 // How queries, keys and values get into the attention core's layout (layer/attention_copies.cpp).
 enum class CoreCopies : std::uint8_t {
   packed,   // one product's result is read, and its gradient written, in place
@@ -81,10 +89,11 @@ struct KernelFacts {
   bool swizzles_scales = false;  // block scales of a product's operands are reordered by kernels of their own
   bool scatters_narrow = false;  // user buffers on a Hopper scatter fp8 results
   bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
-  bool batch_first_shards = false;    // sequence parallelism cuts a dimension behind the batch's
-  bool early_experts = false;         // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
-  bool fixed_tiles = true;            // products of a library until 2024 (compute/grids.hpp)
-  bool groups_experts = false;        // one kernel multiplies all experts of a rank, else one each
+  bool batch_first_shards = false;  // sequence parallelism cuts a dimension behind the batch's
+  bool early_experts = false;       // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
+  bool fixed_tiles = true;          // products of a library until 2024 (compute/grids.hpp)
+  ExpertProducts expert_products = ExpertProducts::apart;
+  bool weighs_rows = false;           // ... by their probabilities, in operators of its own
   bool sends_probabilities = true;    // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all
   bool copies_kept_products = false;  // recompute keeps results of products in a loop's stack, by copies

@@ -109,7 +109,7 @@ struct RankState {
     double slowed = bound * crowded, others = 1 - bound, persistent = 0;
     if (const program::Grids* grids = grids_of(op); grids != nullptr) {
       const double products = grids->persistent + grids->in_waves;
-      const double crowd = 1 + std::min<double>(grids->traffic / products, 1) * (crowded - 1);
+      const double crowd = 1 + (products > 0 ? std::min(grids->traffic / products, 1.0) : 0) * (crowded - 1);
       persistent = grids->persistent;
       pace.grid *= crowd;
       double waves = grids->in_waves;

@@ -81,8 +81,9 @@ struct Grids {
   }
   float in_waves = 0;  // blocks start as units come free; `more_waves` is what fewer units add
   PerStep more_waves{};
-  // Persistent: at most one block a unit, each with its share of the work. Blocks that find no unit start
-  // when another block or the communication ends, and take `left_over`. There are `count` such grids.
+  // Persistent: at most one block a unit. Blocks that find no unit start when another block or the
+  // communication ends, and take `left_over`, in which is also how much longer the others take that do part
+  // of their work. There are `count` such grids.
   float persistent = 0;
   PerStep left_over{};
   std::uint32_t count = 0;

@@ -162,4 +162,32 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   model.attention.window = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
 }
+// cuDNN of mid-2024 on an H100 (figures 5 to 7 of FlashAttention-3's paper), which `flash2025` is there:
+// heads of 128, 16 k tokens in all, TFLOP/s. In 8 bits no release is told apart.
+TEST(Attention, KernelsOf2024OnAHopperAreThoseOfItsAuthors) {
+  const topology::Catalogue shipped = scenario::shipped_catalogue();
+  topology::Accelerator accelerator = shipped.accelerator("h100-sxm5");
+  accelerator.sustained_flops.clear();  // these kernels ran for too short a time for the power limit
+  const ComputeModel compute(accelerator, {});
+  const auto rate = [&](double tokens, bool causal, bool backward, AttentionKernel kernel,
+                        Precision precision) {
+    AttentionShape shape;
+    shape.batch = 16384 / tokens, shape.heads = shape.kv_heads = 16, shape.queries = shape.keys = tokens;
+    shape.head_dim = shape.value_dim = 128, shape.causal = causal;
+    const KernelCost cost = backward ? compute.attention_backward(shape, kernel, precision)
+                                     : compute.attention_forward(shape, kernel, precision);
+    return (backward ? 1.25 : 1) * cost.flops / cost.seconds * 1e-12;  // five products, of which 4 count
+  };
+  const AttentionKernel of2024 = AttentionKernel::flash2025, latest = AttentionKernel::flash;
+  for (const auto& [tokens, forward, backward] :
+       {std::tuple(2048.0, 617.0, 465.0), {4096, 609, 499}, {8192, 600, 518}, {16384, 595, 516}}) {
+    EXPECT_NEAR(rate(tokens, false, false, of2024, Precision::bf16), forward, 0.05 * forward) << tokens;
+    EXPECT_NEAR(rate(tokens, false, true, of2024, Precision::bf16), backward, 0.05 * backward) << tokens;
+  }
+  EXPECT_NEAR(rate(16384, true, false, of2024, Precision::bf16), 539, 0.01 * 539);
+  EXPECT_LT(rate(16384, true, false, of2024, Precision::bf16),
+            rate(16384, true, false, latest, Precision::bf16));
+  for (const auto& [tokens, forward] : {std::pair(2048.0, 886.0), {4096, 864}, {8192, 971}, {16384, 1005}})
+    EXPECT_NEAR(rate(tokens, false, false, latest, Precision::fp8), forward, 0.12 * forward) << tokens;
+}
 }  // namespace topsim::workloads::attention_test

@@ -74,6 +74,31 @@ TEST(Grids, AMarginCostsWavesAlways) {
   EXPECT_EQ(time(0, 16), time(16, 0));
 }
 
+// 4096 x 4096 x 4096 on an H100: two tiles of its own or all of them make no difference to a product of few
+// waves, but to one of 16 (8192 cubed). Sets of 2024 launch the earlier kernels.
+TEST(Grids, SetsOf2024HaveTheProductsOfTheirTime) {
+  const auto left_over = [](bool fixed) {
+    const auto accelerator = h100();
+    ComputeSettings settings;
+    settings.fixed_tiles = fixed;
+    const GridTimes grids =
+        ComputeModel(accelerator, settings).gemm({8192, 8192, 8192}, Precision::bf16).grids;
+    return grids.left_over[1] / grids.persistent;
+  };
+  EXPECT_GT(left_over(true), 0.9);   // 15 or 16 of 16 tiles
+  EXPECT_LT(left_over(false), 0.3);  // two, and what the other blocks take meanwhile
+  for (const auto& [set, fixed] : {std::pair("megatron@2024", true),
+                                   {"megatron@2025", false},
+                                   {"fsdp@2024-compile", true},
+                                   {"fsdp@2025-compile", false},
+                                   {"pax@2024", true},
+                                   {"deepspeed@2024", true}}) {
+    WorkloadSpec workload;
+    workload.framework = set;
+    EXPECT_EQ(framework_of(workload).fixed_tiles, fixed) << set;
+  }
+}
+
 TEST(Grids, OnlyHopperSProductsKeepTheirTiles) {
   const auto grids_on = [](const topology::Accelerator& accelerator) {
     return ComputeModel(accelerator, {}).gemm({8192, 8192, 8192}, Precision::bf16).grids;

@@ -95,6 +95,30 @@ TEST(RowMoves, EagerTorchtitanWeighsRowsInFp32) {
     EXPECT_EQ(moves_of(fused, TokenDispatcher::alltoall).weighted.kernels, 0) << fused;
 }
 
+// Two experts of 512 rows each: one kernel, or one each and then a third of an operator more. The library of
+// Megatron-Core 0.6 has a kernel for all on an A100 alone, torch._grouped_mm from a Hopper on.
+TEST(RowMoves, ExpertsAreMultipliedAsTheFrameworkAndTheChipAllow) {
+  const auto kernels = [](const char* framework, const topology::Accelerator& accelerator) {
+    const Plan plan = plan_of(mixture(framework, TokenDispatcher::alltoall));
+    const ComputeModel compute(accelerator, {});
+    const KernelCost together = product_of_experts(plan, compute, {512, 2048, 1024, 2});
+    const KernelCost one = compute.gemm({512, 2048, 1024}, plan.gemm);
+    EXPECT_LT(together.seconds, 2 * one.seconds * 1.0001) << framework;
+    if (together.kernels > 1) {
+      EXPECT_NEAR(together.seconds, 2 * one.seconds, 1e-12) << framework;
+    }
+    return together.kernels;
+  };
+  constexpr double kApart = 1 + 1.0 / 3;
+  EXPECT_EQ(kernels("megatron", h100()), kApart);
+  EXPECT_EQ(kernels(kEarly, h100()), kApart);
+  EXPECT_EQ(kernels(kEarly, a100()), 1);
+  EXPECT_EQ(kernels("fsdp@2025-eager", h100()), 1);
+  EXPECT_EQ(kernels("fsdp@2025-eager", a100()), kApart);
+  EXPECT_EQ(kernels("fsdp@2025-automodel", h100()), kApart);
+  EXPECT_EQ(kernels("fsdp@2024-compile", h100()), kApart);
+}
+
 // 4 of 8 ranks share the experts. Forward tokens and choices of all four are gathered and the answers' sums
 // scattered; backward the same for their gradients, without choices: 5 collectives. With two parts per expert
 // tokens are gathered over both groups in turn.

@@ -30,9 +30,8 @@ constexpr Row kHopper{.forward = {.share = 0.65, .offset = 200},
                       .backward = {.share = 0.56, .offset = 420},
                       .forward_unmasked = {.share = 0.685, .offset = 60},
                       .backward_unmasked = {.share = 0.56, .offset = 200}};
-// On an H20, whose products are reduced, rows wait as long for each other as on chips with all of them: 129.1
-// of its 148 TFLOP/s without the mask and 107.8 with it at 2 k (cuDNN, November 2024;
-// Dao-AILab/flash-attention issue 1310).
+// On an H20, whose products are reduced to a seventh and limit its kernels (relative_to_reference), rows wait
+// as long for each other as on chips with all of them: offsets and the ratio of the passes alone matter.
 constexpr Row kOnCutHopper{.forward = {.share = 0.65, .offset = 330},
                            .backward = {.share = 0.56, .offset = 420},
                            .forward_unmasked = {.share = 0.685, .offset = 200},
@@ -212,6 +211,9 @@ FlashRates flash2_on_hopper(double whole, double best) {
   return rates;
 }
 
+// Between an H20's cut, 4.4, and that of rounded data sheets (H100 NVL, 1.06).
+constexpr double kReduced = 2;
+
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel, bool narrow,
                      const ProductRates& of) {
   const auto [cut, per_unit] = relative_to_reference(accelerator, of.peak);
@@ -222,7 +224,7 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
       return rates_of(kFlash2OnCutHopper, of.peak, own_products);
     return flash2_on_hopper(of.peak * cut, own_products);
   }
-  if (cut > 1) return rates_of(kOnCutHopper, of.peak * cut, of.best);
+  if (cut > kReduced) return rates_of(kOnCutHopper, of.peak * cut, of.best);
   Row row = narrow ? kHopper8 : kernel == AttentionKernel::flash2025 ? kFirstOnHopper : kHopper;
   for (Row::Pass* pass : {&row.forward, &row.backward, &row.forward_unmasked, &row.backward_unmasked})
     pass->offset *= std::min(1.0, per_unit);

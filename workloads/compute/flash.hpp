@@ -4,8 +4,8 @@
 //
 // rate [FLOP/s]: on long sequences; offset [keys]: depth that each row of tiles pays on top where a causal
 // mask makes rows of different lengths (half-empty diagonal tiles, compute units that wait for the longest
-// row, prologue, softmax rescaling); without a mask less, where a sweep says so. Both read from published
-// kernel benchmarks, never from a step; flash.cpp names them row by row. Where a best matrix product was
+// row, prologue, softmax rescaling); without a mask less, where a sweep says so. Both read from benchmarks
+// of kernels, never from a step; flash.cpp names them row by row. Where a best matrix product was
 // measured, no kernel is faster.
 #pragma once
 

@@ -28,9 +28,9 @@ constexpr double kPartialSum = 8;
 
 // Of K, what a tile of a grouped kernel takes before and after its products: its blocks learn whose tile
 // comes next when one is done, and hide nothing of it. torch._grouped_mm on an H100 (CUTLASS' kernels for
-// pointers), 4 to 128 experts, forward and both gradients: 475 to 580 TFLOP/s at a depth of 512 to 768, 600
-// to 680 at 2,048 and deeper (tests/golden/accelerator/h100-sxm5.json), which is 16 % more time than other
-// products' and 2 % more than with this depth. No other chip was seen.
+// pointers), 4 to 128 experts of equal size, forward and both gradients: 473 to 537 TFLOP/s at a depth of 512
+// to 768, 578 to 724 at 2,048 and deeper (tests/golden/accelerator/h100-sxm5.json). Without this depth they
+// are predicted 16 % too short, with it 2 %. No other chip was seen.
 constexpr double kGroupedDepth = 300;
 constexpr int kGroupedDepthCapability = 90;
 

@@ -115,7 +115,7 @@ Framework maxtext() {
   row.release = "2024";
   row.on_gpus = "2024-gpu";
   row.summary = "MaxText on TPUs: layers in a compiled loop that gathers shards as it goes; full remat";
-  row.groups_experts = true;  // MaxText/layers/moe.py: megablox
+  row.expert_products = ExpertProducts::together;  // MaxText/layers/moe.py: megablox
   // A whole step is one program of the accelerator.
   row.cuda_graph = true;
   row.graph_launch = Duration{};
@@ -126,7 +126,7 @@ Framework maxtext() {
   row.bucket = Bytes(0);
   // MaxText/layers/attentions.py at 5bdb877e, tpu_flash_attention: the Pallas kernel splash attention, in
   // blocks of 512; queries, keys and values are products of their own (fused_qkv, fused_mlp: False).
-  row.attention = AttentionKernel::flash2025;
+  row.attention = AttentionKernel::flash;
   row.softmax_in_loops = row.bias_kernels = false;
   row.core_copies = CoreCopies::apart;
   row.looks_up_by_product = false;   // use_iota_embed: False
@@ -147,6 +147,7 @@ Framework maxtext_gpu() {
   row.release = "2024-gpu";
   row.on_gpus = {};
   row.summary = "MaxText on GPUs: pipelined collectives, cuDNN's attention, 8-bit gathers of 8-bit products";
+  row.attention = AttentionKernel::flash2025;
   pipeline_loops(row);
   row.bucket = 2_GiB;      // all_reduce_combine_threshold_bytes
   row.cuda_graph = false;  // xla_gpu_graph_level=0

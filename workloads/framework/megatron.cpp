@@ -192,6 +192,7 @@ Framework megatron_2024_core06() {
       "Megatron-Core 0.6: as 2024, but experts' rows move number by number (token_dispatcher "
       "allgather was its script's default)";
   row.early_experts = true;
+  row.expert_products = ExpertProducts::grouped_gemm;
   return row;
 }
 

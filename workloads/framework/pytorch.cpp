@@ -227,7 +227,7 @@ Framework fsdp_compiled() {
 // the zeros into which _nll_loss_and_log_softmax_backward writes at an index are a separate tensor in fp32.
 Framework fsdp_compiled_loss() {
   Framework row = fsdp_compiled();
-  row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
+  row.expert_products = ExpertProducts::grouped_mm;  // torchtitan/models/moe.py, use_grouped_mm
   row.fixed_tiles = false;
   row.release = "2025-compile";
   row.summary = "FSDP2 with torch.compile for each layer and for the loss, as torchtitan since April 2025";
@@ -246,12 +246,12 @@ Framework fsdp_compiled_loss() {
 // are not resharded unless the policy is "always".
 Framework fsdp_eager_2025() {
   Framework row = fsdp();
-  row.groups_experts = true;  // torchtitan/models/moe.py: torch._grouped_mm
+  row.expert_products = ExpertProducts::grouped_mm;  // torchtitan/models/moe.py, use_grouped_mm
   row.fixed_tiles = false;
   row.release = "2025-eager";
   row.summary = "FSDP2 as torchtitan since mid-2025, eager: fused Adam; embedding and head are units too";
   row.root_unit = row.keeps_last_layer = false;
-  row.fused_adam = true;
+  row.fused_adam = row.weighs_rows = true;
   return row;
 }
 
@@ -292,6 +292,8 @@ Framework fsdp_automodel() {
   row.release = "2025-automodel";
   row.summary =
       "FSDP2 around NeMo AutoModel's own models: Transformer Engine, 16-bit states, fp32 reduced once";
+  row.expert_products = ExpertProducts::grouped_gemm;  // components/moe/experts.py: grouped_gemm.ops.gmm
+  row.weighs_rows = false;
   row.attention = AttentionKernel::flash;
   row.fused_kernels = row.sends_probabilities = true;
   row.eager_norms = row.eager_final_norm = row.complex_rotary = row.fused_adam = false;

@@ -29,6 +29,9 @@ struct Linear {
   }
 };
 
+// A product of each of `shape`.batch experts, in one kernel or in one each.
+[[nodiscard]] KernelCost product_of_experts(const Plan& plan, const ComputeModel& compute, GemmShape shape,
+                                            GemmOutput output = GemmOutput::fresh, int margin = 0);
 // Where a weight gradient goes, and what autograd then does with one of so many parameters.
 [[nodiscard]] GemmOutput gradient_output(const Plan& plan);
 [[nodiscard]] KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters);

@@ -98,11 +98,13 @@ class Adapters {
   // As for the experts themselves, rows beyond a rank's own share do not count as model FLOPs.
   KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
     shape.batch = a.count;
-    KernelCost cost = compute_.gemm(shape, plan_.gemm, output);
+    KernelCost cost = product_of_experts(plan_, compute_, shape, output);
+    if (plan_.adapters.apart) {  // PEFT's experts are modules, one after the other
+      shape.batch = 1;
+      cost = compute_.gemm(shape, plan_.gemm, output) * a.count;
+      cost.kernels = a.count;
+    }
     if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.experts.load);
-    // PEFT's experts are modules, one after the other; grouped products are one operator
-    // (LayerKernels::grouped).
-    cost.kernels = plan_.adapters.apart ? a.count : 1 + (a.count - 1) / 3;
     return cost;
   }
   int sum(PieceList& list, const Adapter& a) const {

@@ -33,7 +33,7 @@ class Moves {
       moves.sorted = passed(counts_.arrived + counts_.rows, launches_.sort, once ? kPlain : kind());
     moves.summed = moves.summed_backward = moves.sorted_backward = moves.sorted;
     const Plan& plan = kernels_.plan;
-    if (plan.groups_experts && !plan.fused_kernels) {
+    if (plan.weighs_rows) {
       const double numbers = counts_.routed * kernels_.hidden, narrow = kernels_.element, wide = 4;
       // Backward: cast, products with the probabilities and with the rows, the latter's sum, cast back.
       moves.weighted = kernels_.compute.memory_bound(numbers * (2 * (narrow + wide) + 2 * wide), kPlain, 3);
