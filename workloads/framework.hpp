@@ -93,7 +93,7 @@ struct KernelFacts {
   bool early_experts = false;       // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool fixed_tiles = true;          // products of a library until 2024 (compute/grids.hpp)
   ExpertProducts expert_products = ExpertProducts::apart;
-  bool weighs_rows = false;           // ... by their probabilities, in operators of its own
+  bool weighs_rows = false;  // by the probabilities of their experts, in fp32 and in operators of their own
   bool sends_probabilities = true;    // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all
   bool copies_kept_products = false;  // recompute keeps results of products in a loop's stack, by copies

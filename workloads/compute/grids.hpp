@@ -23,22 +23,22 @@ struct GridTimes {
 };
 
 // Whose tiles a block of a product multiplies.
-//   in_turn    one block per tile, or resident blocks that ask for the next tile as units come free. Chips
-//   before
-//              Hopper; Blackwell (CUTLASS, blackwell_cluster_launch_control.html, beside a kernel that holds
-//              20 of 100 SMs; that cuBLAS does as CUTLASS there is an assumption)
-//   fixed      a persistent grid of at most as many blocks as units, each with a share of its own. cuBLAS on
-//   a
-//              Hopper until 2024 ("all the matmuls look like they are using persistent kernels ... 132",
-//              twice as long beside NCCL, pytorch/pytorch issue 143988)
-//   two_fixed  each block of such a grid has two tiles of its own, and asks for the others. nvjet_sm90 of
-//   cuBLAS
-//              13, launched as 2 x 66, on an H100 beside kernels that held 4 to 24 SMs: products of W = 1, 2,
-//              3, 4 and 8 waves took 1.88, 1.88, 1.56, 1.42 and 1.25 times as long, of 14 and 22 waves 1.15
-//              to 1.25 and 1.1 to 1.2. Expected are 2 for one wave and (W + 2) / W beyond; a slower product
-//              draws less power and keeps a clock that is up to 6 % higher
-//              (tests/golden/accelerator/h100-sxm5.json)
-enum class TileOrder : std::uint8_t { in_turn, fixed, two_fixed };
+enum class TileOrder : std::uint8_t {
+  // One block per tile, or resident blocks that ask for the next tile as units come free. Chips before
+  // Hopper; Blackwell (CUTLASS, blackwell_cluster_launch_control.html, beside a kernel that holds 20 of
+  // 100 SMs; that cuBLAS does as CUTLASS there is an assumption).
+  in_turn,
+  // A persistent grid of at most as many blocks as units, each with a share of its own. cuBLAS on Hopper
+  // until 2024 ("all the matmuls look like they are using persistent kernels ... 132", twice as long
+  // beside NCCL, pytorch/pytorch issue 143988).
+  fixed,
+  // Each block of such a grid has two tiles of its own, and asks for the others. nvjet_sm90 of cuBLAS 13,
+  // launched as 2 x 66, on an H100 beside kernels that held 4 to 24 SMs: products of W = 1, 2, 3, 4 and 8
+  // waves took 1.88, 1.88, 1.56, 1.42 and 1.25 times as long, of 14 and 22 waves 1.15 to 1.25 and 1.1 to
+  // 1.2. Expected are 2 for one wave and (W + 2) / W beyond; a slower product draws less power and keeps
+  // a clock that is up to 6 % higher (tests/golden/accelerator/h100-sxm5.json).
+  two_fixed,
+};
 
 // `fixed_tiles`: of a library until 2024, where that matters.
 [[nodiscard]] TileOrder tile_order(const topology::Accelerator& accelerator, bool fixed_tiles);

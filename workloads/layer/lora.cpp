@@ -97,12 +97,12 @@ class Adapters {
 
   // As for the experts themselves, rows beyond a rank's own share do not count as model FLOPs.
   KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
-    shape.batch = a.count;
-    KernelCost cost = product_of_experts(plan_, compute_, shape, output);
+    KernelCost cost;
     if (plan_.adapters.apart) {  // PEFT's experts are modules, one after the other
-      shape.batch = 1;
       cost = compute_.gemm(shape, plan_.gemm, output) * a.count;
-      cost.kernels = a.count;
+    } else {
+      shape.batch = a.count;
+      cost = product_of_experts(plan_, compute_, shape, output);
     }
     if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.experts.load);
     return cost;
