@@ -77,9 +77,9 @@ TEST(MeasuredAttention, FlashAttention2OnAnH20IsBoundByItsOwnProducts) {
 }
 
 // On an H100, in TFLOP/s: figures 5 and 6 of FlashAttention-3's paper (Shah et al. 2024), 16 k tokens a
-// batch, heads of 128 and of 64 numbers, without the lower clock of long runs. Within 9 % at 512 tokens, 4 %
-// at 2 k and more.
-TEST(MeasuredAttention, FlashAttention2OnAnH100IsThatOfThePaper) {
+// batch, heads of 128 and of 64 numbers, without the lower clock of long runs. The model has the times of
+// PyTorch's build, which are longer: up to 20 % at 512 tokens, 11 % at 2 k and more.
+TEST(MeasuredAttention, FlashAttention2OnAnH100IsLittleSlowerThanItsPaper) {
   topology::Accelerator cool = catalogue().accelerator("h100-sxm5");
   cool.sustained_flops.clear();
   const ComputeModel h100(cool, {});
@@ -102,10 +102,13 @@ TEST(MeasuredAttention, FlashAttention2OnAnH100IsThatOfThePaper) {
       return (backward ? 1.25 : 1) * cost.flops / cost.seconds *
              1e-12;  // five products, of which the model counts 4
     };
-    const double bound = figure.tokens < 2048 ? 0.09 : 0.04;
-    EXPECT_NEAR(rate(true, false), figure.causal, bound * figure.causal);
-    EXPECT_NEAR(rate(false, false), figure.whole, bound * figure.whole);
-    EXPECT_NEAR(rate(false, true), figure.backward, bound * figure.backward);
+    const double least = figure.tokens < 2048 ? 0.80 : 0.89;
+    for (const auto& [predicted, published] : {std::pair(rate(true, false), figure.causal),
+                                               {rate(false, false), figure.whole},
+                                               {rate(false, true), figure.backward}}) {
+      EXPECT_GT(predicted, least * published);
+      EXPECT_LT(predicted, 1.04 * published);
+    }
   }
 }
 
@@ -124,8 +127,7 @@ TEST(MeasuredProducts, TheNetworkOfAnH100At500WattsTakesWhatTorchaoMeasured) {
   EXPECT_NEAR(network(Precision::fp8), 7.99, 0.065 * 7.99);
 }
 
-// At 32 k tokens the model's constant offset is 2 to 4 % of the keys: kernels are close to their highest
-// rate.
+// At 32 k tokens a tile's start is 1 to 4 % of its keys: kernels are close to their highest rate.
 TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
   int compared = 0;
   for (const char* gpu : {"mi300x", "mi325x", "mi355x", "mi250x-gcd", "rtx-4090", "rtx-5090", "l40s", "h20",
@@ -143,14 +145,15 @@ TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
 }
 
 // A T4 reaches in fp16 0.30 of 65 TFLOP/s = 19.5 with heads of 128. Causal over 8 k tokens a query has 4096
-// keys on average, and the kernel computes 128 more. In bf16, on the fp32 units, no more than the 2.27
-// TFLOP/s of a product.
+// keys on average; a tile of 128 computes 64 more and costs a start of 64, and 40 units wait for the last of
+// 8,192 tiles, of up to 8,192 keys: 0.5 to 0.7 of it, 0.5 % of the 204.8 tiles of 4,224 that each has. In
+// bf16, on the fp32 units, no more than the 2.27 TFLOP/s of a product.
 TEST(MeasuredAttention, TuringRunsMemoryEfficientKernels) {
   const ComputeModel t4(catalogue().accelerator("t4"), {});
   const Measured shape{"t4", 4, 32, 32, 8192, true, 0, 0, 0};
   const AttentionShape half{4, 32, 32, 8192, 8192, 128, 128, true, false, 0};
   const KernelCost cost = t4.attention_forward(half, AttentionKernel::flash, Precision::fp16);
-  EXPECT_NEAR(cost.flops / cost.seconds * 1e-12, 19.5 * 4096 / 4224, 0.01);
+  EXPECT_NEAR(cost.flops / cost.seconds * 1e-12, 19.5 * 4096 / 4224 / 1.005, 0.04);
   EXPECT_LE(tflops(t4, shape, AttentionKernel::flash, false), 2.27);
 }
 

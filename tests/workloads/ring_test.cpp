@@ -1,8 +1,6 @@
 // Ring attention beside its attention kernels: copies, rescaling and sums while keys and values go round.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
@@ -42,30 +40,35 @@ PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
 // one head together K = A / 4.
 constexpr double kFused = 0.8 * 3.35e12;  // bytes per second of a fused kernel
 
-// Every attention kernel computes some keys more for each row of tiles (the model's offset): cuDNN 60 without
-// a mask and, backward, 200, FlashAttention-2 80 and, backward, 260. A single kernel pays once, the ring
-// again for each of cp - 1 other blocks. Those keys cost 2 FLOPs for each of 2 x 128 numbers, 8 heads and
-// 8192 / cp queries, at `share` of 989.4 TFLOP/s; backward 2.5 times as many.
-double other_blocks(int cp, double offset, double share) {
-  const double idle = std::max(1.0, 132 / (8 * 8192.0 / cp / 128));  // 132 units, rows of 128 queries
-  return idle * 2 * 256 * 8 * 8192.0 / cp * (cp - 1) * offset / (share * 989.4e12);
+// What the ring's attention kernels take beyond the gathered one: a block of own keys under the mask and cp -
+// 1 blocks of others' without it, 8192 / cp / 2 keys of each.
+double split_into_blocks(int cp, AttentionKernel kernel, bool forward) {
+  static const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const auto seconds = [&](double keys, bool causal) {
+    const AttentionShape shape{1, 8, 1, 8192.0 / cp, keys, 128, 128, causal};
+    return (forward ? compute.attention_forward(shape, kernel, Precision::bf16)
+                    : compute.attention_backward(shape, kernel, Precision::bf16))
+        .seconds;
+  };
+  return seconds(8192.0 / cp, true) + (cp - 1) * seconds(8192.0 / cp / 2, false) - seconds(8192, true);
 }
 
 // Passes counted in layer/attention.cpp. Forward: 2 A + 2 K, and 3 A + K for each of cp - 1 blocks. Backward:
-// 2 A + 6 K, and 4.5 A + 5 K. The other blocks' keys, 8192 / cp / 2 of each, have no mask, without which
-// cuDNN reaches 0.685 of the data sheet forward instead of 0.65.
+// 2 A + 6 K, and 4.5 A + 5 K.
 TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
   for (const int cp : {2, 4}) {
     const PiecePair ring = layer("megatron", ContextKind::ring, cp);
     const PiecePair gathered = layer("megatron", ContextKind::all_gather, cp);
-    const double a = 8192.0 / cp * 8 * 128 * 2, k = a / 4, later = cp - 1, keys = 8192.0 / cp / 2;
-    EXPECT_NEAR(sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
-                (2 * a + 2 * k + later * (3 * a + k)) / kFused + other_blocks(cp, keys + 60, 0.685) -
-                    other_blocks(cp, keys, 0.65),
-                1e-12)
+    const double a = 8192.0 / cp * 8 * 128 * 2, k = a / 4, later = cp - 1;
+    EXPECT_NEAR(
+        sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
+        (2 * a + 2 * k + later * (3 * a + k)) / kFused + split_into_blocks(cp, AttentionKernel::flash, true),
+        1e-12)
         << cp;
     EXPECT_NEAR(sums_of(ring.backward).seconds - sums_of(gathered.backward).seconds,
-                (2 * a + 6 * k + later * (4.5 * a + 5 * k)) / kFused + 2.5 * other_blocks(cp, 200, 0.56),
+                (2 * a + 6 * k + later * (4.5 * a + 5 * k)) / kFused +
+                    split_into_blocks(cp, AttentionKernel::flash, false),
                 1e-12)
         << cp;
     EXPECT_NEAR(sums_of(ring.forward).sent, later * k, 1);
@@ -75,18 +78,17 @@ TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
 
 // PyTorch repeats the key-value head for all 8 heads, so K = 2 A, and adds in fp32. Passes forward 6 A, and
 // 19 A + 2 K per block; backward 10 A + 14 K, and 6.5 A + 12.5 K. Sent are keys and values in 16 bits and,
-// backward, their gradients in fp32 after each of two blocks. The other block's 2,048 keys have no mask,
-// without which FlashAttention-2 reaches 0.374 of the data sheet forward instead of 0.344.
+// backward, their gradients in fp32 after each of two blocks.
 TEST(Ring, PyTorchMergesInFp32) {
   const PiecePair ring = layer("fsdp@2024-compile", ContextKind::ring, 2);
   const PiecePair gathered = layer("fsdp@2024-compile", ContextKind::all_gather, 2);
   const double a = 8192.0 / 2 * 8 * 128 * 2, k = 2 * a;
+  EXPECT_NEAR(sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
+              (6 * a + 19 * a + 2 * k) / kFused + split_into_blocks(2, AttentionKernel::flash2, true), 1e-12);
   EXPECT_NEAR(
-      sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
-      (6 * a + 19 * a + 2 * k) / kFused + other_blocks(2, 2048 + 80, 0.374) - other_blocks(2, 2048, 0.344),
+      sums_of(ring.backward).seconds - sums_of(gathered.backward).seconds,
+      (10 * a + 14 * k + 6.5 * a + 12.5 * k) / kFused + split_into_blocks(2, AttentionKernel::flash2, false),
       1e-12);
-  EXPECT_NEAR(sums_of(ring.backward).seconds - sums_of(gathered.backward).seconds,
-              (10 * a + 14 * k + 6.5 * a + 12.5 * k) / kFused + 2.5 * other_blocks(2, 260, 0.33), 1e-12);
   EXPECT_NEAR(sums_of(ring.forward).sent, 2 * k, 1);
   EXPECT_NEAR(sums_of(ring.backward).sent, 2 * k + 2 * 2 * k, 1);
 }

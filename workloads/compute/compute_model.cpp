@@ -70,8 +70,7 @@ constexpr int kOddRowsCapability = 80;
 constexpr double kFlashDropout = 1.05;
 
 // The rate of heads narrower than 128, as a share of the rate at 128; linear in between.
-double narrowness(const AttentionShape& shape, double at_64) {
-  const double width = (shape.head_dim + shape.value_dim) / 2;
+double narrowness(double width, double at_64) {
   return width >= 128 ? 1 : 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
 }
 }  // namespace
@@ -261,31 +260,34 @@ double score_flops(const AttentionShape& shape) {
   return 2 * shape.batch * shape.heads * pairs * (shape.head_dim + shape.value_dim);
 }
 
-// FlashAttention's kernels are compiled for heads of 32 and 64, and wider ones: others compute padded
-// (version 1: fmha.h, run_fmha_fwd_hdim32, 64 and 128; version 2: static_switch.h, HEADDIM_SWITCH). Only
-// heads narrower than 64 are counted so.
-double padded(double head) {
-  return head > 64 ? head : head > 32 ? 64 : 32;
+// Kernels are compiled for heads of 32 and 64 numbers and wider ones: others compute padded (FlashAttention
+// 1: fmha.h, run_fmha_fwd_hdim32, 64 and 128).
+double padded(double head, double step) {
+  return head > 64 ? step * std::ceil(head / step) : head > 32 ? 64 : 32;
 }
 
-// matmuls: how many of the forward's two the pass does (forward 1, backward 2.5 of its FLOPs).
+enum class FlashDirection : std::uint8_t { forward, backward };
+
+// Five products for the forward pass' two. Forward a tile holds queries, backward keys.
 KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
-                 double at_64, double matmuls, double element) {
-  // One work item is a 128-row query tile of a head; too few items leave compute units empty.
-  const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
-  const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
-  const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
-                      (shape.mean_keys() + (shape.causal ? pass.key_offset : pass.unmasked_offset)) *
-                      (padded(shape.head_dim) + padded(shape.value_dim));
-  const double bytes = element * shape.batch *
-                       (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
-                        shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
-  KernelCost cost;
-  const double rate = shape.causal ? pass.rate : pass.unmasked_rate;
-  const double compute =
-      (shape.dropout ? kFlashDropout : 1) * work / (rate * narrowness(shape, at_64) * filled);
+                 FlashDirection direction, double element) {
+  const bool forward = direction == FlashDirection::forward;
+  const double products = forward ? 1 : 2.5;
+  const double width = padded(shape.head_dim, pass.head_step) + padded(shape.value_dim, pass.head_step);
+  const AttentionTiles tiles{.heads = shape.batch * shape.heads,
+                             .rows = forward ? shape.queries : shape.keys,
+                             .keys = forward ? shape.keys : shape.queries,
+                             .causal = shape.causal,
+                             .window = shape.window};
+  const double keys = keys_until_done(tiles, pass.schedule, accelerator.compute_units);
+  const double places = std::max(1, accelerator.compute_units) * pass.schedule.at_once;
+  const double compute = (shape.dropout ? kFlashDropout : 1) * products * 2 * width * kTileRows * keys *
+                         places / (pass.rate * narrowness(width / 2, pass.at_64));
+  const double bytes = element * shape.batch * (shape.head_dim + shape.value_dim) *
+                       (shape.queries * shape.heads + shape.keys * shape.kv_heads);
   const double memory =
-      (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
+      products * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
+  KernelCost cost;
   cost.seconds = std::max(compute, memory);
   cost.memory_seconds = memory > compute ? memory : 0;
   return cost;
@@ -304,8 +306,7 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
     product.best *= largest_tile_efficiency(*gemm);
   }
   FlashRates rates = flash_rates(accelerator_, kernel, units, product);
-  for (FlashPass* pass : {&rates.forward, &rates.backward})
-    pass->rate *= held(units), pass->unmasked_rate *= held(units);
+  for (FlashPass* pass : {&rates.forward, &rates.backward}) pass->rate *= held(units);
   return rates;
 }
 
@@ -328,7 +329,7 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
     const FlashRates rates = flash_rates_of(kernel, precision);
-    cost = flash(accelerator_, shape, rates.forward, rates.forward_at_64, 1, bytes_of(precision));
+    cost = flash(accelerator_, shape, rates.forward, FlashDirection::forward, bytes_of(precision));
     cost.kernels = 1;
   } else {
     const double batch = shape.batch * shape.heads;
@@ -369,7 +370,7 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     const FlashRates rates = flash_rates_of(kernel, precision);
     AttentionShape computed = shape;
     if (!rates.sees_window_backward) computed.window = 0;
-    cost = flash(accelerator_, computed, rates.backward, rates.backward_at_64, 2.5, bytes_of(precision));
+    cost = flash(accelerator_, computed, rates.backward, FlashDirection::backward, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion
   } else {
     const double batch = shape.batch * shape.heads;

@@ -10,71 +10,72 @@ namespace topsim::workloads {
 namespace {
 
 // The rates that kernels of a library's release reach. They are in code, beside the releases that launch them
-// (framework/); an accelerator of the catalogue uses the row of its architecture.
+// (framework/); an accelerator of the catalogue uses the row of its architecture. Read from sweeps over
+// lengths, with a mask and without, by the schedule of tiles.
 struct Row {
   struct Pass {
-    double share;   // of the data sheet's rate, or of the best matrix product
-    double offset;  // keys
+    double share;  // of the data sheet's rate, or of the best matrix product
+    double start;  // keys
   };
   Pass forward, backward;
-  Pass forward_unmasked{0, 0}, backward_unmasked{0, 0};  // where given
+  int at_once = 1;             // forward
+  bool splits = false;         // forward
+  bool longest_first = false;  // forward
+  double window_block = 128;   // forward
 };
 
-// Hopper: cuDNN 9.19 on an H100, heads of 128, 1 k to 32 k tokens, 32 heads or 8 at 32 k, measured for topsim
-// (tests/golden/accelerator/h100-sxm5.json). With the mask 417, 533, 589, 612 and 640 TFLOP/s forward and
-// 270, 392, 464, 504 and 550 backward at 1, 2, 4, 8 and 32 k; without it 669 and 675 forward, 539 and 534
-// backward at 4 and 8 k. An H200 agrees: 644 and 541 with the mask at 8 k (NVIDIA/cudnn-frontend
-// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1). TensorRT-LLM's prefill kernels, with which
-// this row began, write a cache and rotate too, and no training library launches them.
-constexpr Row kHopper{.forward = {.share = 0.65, .offset = 200},
-                      .backward = {.share = 0.56, .offset = 420},
-                      .forward_unmasked = {.share = 0.685, .offset = 60},
-                      .backward_unmasked = {.share = 0.56, .offset = 200}};
-// On an H20, whose products are reduced to a seventh and limit its kernels (relative_to_reference), rows wait
-// as long for each other as on chips with all of them: offsets and the ratio of the passes alone matter.
-constexpr Row kOnCutHopper{.forward = {.share = 0.65, .offset = 330},
-                           .backward = {.share = 0.56, .offset = 420},
-                           .forward_unmasked = {.share = 0.685, .offset = 200},
-                           .backward_unmasked = {.share = 0.56, .offset = 200}};
+// Hopper: cuDNN 9.19 on an H100, heads of 128, 1 k to 32 k tokens, 8 heads to 128, with the mask and without:
+// one rate and one start fit all within 5 %, with tiles of 128 rows, the shortest first (forward) and the
+// longest first (backward). An H200 agrees with 1 to 64 heads, of which no constant comes
+// (tests/golden/accelerator). So do 644 and 541 TFLOP/s with the mask at 8 k (NVIDIA/cudnn-frontend
+// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1).
+constexpr Row kHopper{.forward = {.share = 0.705, .start = 180}, .backward = {.share = 0.595, .start = 380}};
 // cuDNN of mid-2024 (Shah et al. 2024, figures 5 and 6), heads of 128, 512 tokens to 16 k: without the mask
 // 497, 574, 617, 609, 600 and 595 forward, 305, 408, 465, 499, 518 and 516 backward; 539 at 16 k with it,
-// whose offsets are taken to be those of 9.19. 582 without it at 8 k later that year
-// (meta-pytorch/tritonbench pull request 141).
-constexpr Row kFirstOnHopper{.forward = {.share = 0.558, .offset = 200},
-                             .backward = {.share = 0.53, .offset = 420},
-                             .forward_unmasked = {.share = 0.61, .offset = 60},
-                             .backward_unmasked = {.share = 0.53, .offset = 270}};
+// which is 5 % less than these constants give. 582 without it at 8 k later that
+// year (meta-pytorch/tritonbench pull request 141).
+constexpr Row kFirstOnHopper{.forward = {.share = 0.63, .start = 100},
+                             .backward = {.share = 0.572, .start = 380}};
 // In 8 bits, of the 8-bit rate (the same paper, figure 7): 886, 864, 971 and 1,005 forward without the mask
-// at 2 to 16 k. With it, and backward, as 16 bits are to that.
-constexpr Row kHopper8{.forward = {.share = 0.485, .offset = 200},
-                       .backward = {.share = 0.42, .offset = 420},
-                       .forward_unmasked = {.share = 0.51, .offset = 200},
-                       .backward_unmasked = {.share = 0.42, .offset = 200}};
-// A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at 2 k tokens, 0.70 at 16 k; 0.41 and
-// 0.60 backward (Dao 2023, figures 4-6; recalled).
+// at 2 to 16 k. Backward as 16 bits are to that, with a start that takes as long.
+constexpr Row kHopper8{.forward = {.share = 0.534, .start = 460}, .backward = {.share = 0.45, .start = 760}};
+// A100: FlashAttention-2 at head size 128, 16 heads, 16 k tokens in all, causal: 0.52 of 312 TFLOP/s at 2 k
+// tokens, 0.70 at 16 k; 0.41 and 0.60 backward; 0.73 and 0.63 at most without the mask (Dao 2023, abstract
+// and figures 4-6; recalled). All five fit within 1 %, with the longest tiles first.
+constexpr Row kA100{.forward = {.share = 0.747, .start = 310},
+                    .backward = {.share = 0.658, .start = 480},
+                    .splits = true,
+                    .longest_first = true};
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
 // dsv3; compared in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and 1,114
-// TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels differ, and no
-// training library launches them. GB300 computes twice as many exponentials per clock.
-constexpr Row kBlackwellUltra{.forward = {.share = 0.82, .offset = 550},
-                              .backward = {.share = 0.635, .offset = 550}};
-constexpr Row kBlackwell{.forward = {.share = 0.71, .offset = 650},
-                         .backward = {.share = 0.60, .offset = 650}};
-constexpr Row kA100{.forward = {.share = 0.73, .offset = 384}, .backward = {.share = 0.62, .offset = 384}};
+// TFLOP/s at 4 k with the mask (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's
+// prefill kernels differ, and no training library launches them. GB300 computes twice as many exponentials
+// per clock.
+constexpr double kTwoTiles = 256;  // of queries pass over the keys of both
+constexpr Row kBlackwellUltra{.forward = {.share = 0.871, .start = 425},
+                              .backward = {.share = 0.651, .start = 525},
+                              .window_block = kTwoTiles};
+constexpr Row kBlackwell{.forward = {.share = 0.733, .start = 475},
+                         .backward = {.share = 0.630, .start = 625},
+                         .window_block = kTwoTiles};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
 // Added after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: these are
-// measurements of kernels, but those rows are no test of them.
-constexpr Row kFirstOnBlackwellUltra{.forward = {.share = 0.77, .offset = 1150},
-                                     .backward = {.share = 0.574, .offset = 1150}};
-constexpr Row kFirstOnBlackwell{.forward = {.share = 0.672, .offset = 1150},
-                                .backward = {.share = 0.536, .offset = 1150}};
-// The same sweeps in fp8, relative to the fp8 rate.
-constexpr Row kBlackwellUltra8{.forward = {.share = 0.64, .offset = 800},
-                               .backward = {.share = 0.385, .offset = 800}};
-constexpr Row kBlackwell8{.forward = {.share = 0.455, .offset = 800},
-                          .backward = {.share = 0.35, .offset = 800}};
+// measurements of kernels, but those rows are no test of it.
+constexpr Row kFirstOnBlackwellUltra{.forward = {.share = 0.769, .start = 1000},
+                                     .backward = {.share = 0.556, .start = 800},
+                                     .window_block = kTwoTiles};
+constexpr Row kFirstOnBlackwell{.forward = {.share = 0.678, .start = 1075},
+                                .backward = {.share = 0.520, .start = 850},
+                                .window_block = kTwoTiles};
+// The sweeps of 9.19 in fp8, relative to the fp8 rate.
+constexpr Row kBlackwellUltra8{.forward = {.share = 0.652, .start = 450},
+                               .backward = {.share = 0.381, .start = 425},
+                               .window_block = kTwoTiles};
+constexpr Row kBlackwell8{.forward = {.share = 0.459, .start = 425},
+                          .backward = {.share = 0.357, .start = 675},
+                          .window_block = kTwoTiles};
 // On Blackwell heads of 64 numbers need as many exponentials as heads of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
@@ -85,36 +86,37 @@ constexpr double kNarrowHeads = 0.65;
 // only the window is computed: 0.21 and 0.455 ms at 4 k.
 constexpr double kNarrowHeads8Backward = 0.5;
 
-// FlashAttention-2 uses none of Hopper's instructions. H100 SXM5, heads of 128, 512 tokens to 16 k (Shah et
-// al. 2024, figures 5 and 6): forward with the mask 191, 260, 298, 319, 333 and 335 TFLOP/s, without it 309,
-// 350, 362, 368, 370 and 370; backward without it 214, 260, 291, 310, 318 and 322. With the mask the backward
-// pass is as fast: 287 and 289 TFLOP/s, 291 and 289 without (8 k, July 2025; Dao-AILab/flash-attention pull
-// request 1791). PyTorch's own build of it reaches 287 to 304 forward without the mask on Meta's H100 (1 k to
-// 16 k; pytorch/benchmark pull request 2296), which is 0.8 of the paper's, as its products are of other
-// H100s'.
-constexpr Row kFlash2OnHopper{.forward = {.share = 0.344, .offset = 165},
-                              .backward = {.share = 0.33, .offset = 260}};
-constexpr Row::Pass kFlash2UnmaskedOnHopper{.share = 0.374, .offset = 80};
+// FlashAttention-2 uses none of Hopper's instructions. PyTorch's build of it on an H100, 1 k to 32 k tokens,
+// 8 to 128 heads of 128, with the mask and without, two tiles a unit forward (tests/golden/accelerator). Its
+// authors' build on another H100 is 5 to 10 % faster (0.398 with 120 keys, 0.342 with 280; Shah et al. 2024,
+// figures 5 and 6, 512 tokens to 16 k): forward with the mask 191, 260, 298, 319, 333 and 335 TFLOP/s,
+// without it 309, 350, 362, 368, 370 and 370; backward without it 214, 260, 291, 310, 318 and 322.
+constexpr Row kFlash2OnHopper{.forward = {.share = 0.38, .start = 120},
+                              .backward = {.share = 0.327, .start = 400},
+                              .at_once = 2,
+                              .splits = true};
 // Heads of 64 in the same figures, at 16 k: 299 of 335 and 291 of 322. FlashAttention-3 has 473 of 616 and
-// 474 of 561, cuDNN 388 of 539 and 433 of 516: 0.77 and 0.72 forward, 0.845 and 0.84 backward.
+// 474 of 561, cuDNN of 2024 388 of 539 and 433 of 516; cuDNN 9.19 0.71 and 0.81 (tests/golden/accelerator).
 constexpr double kFlash2NarrowForward = 0.89, kFlash2NarrowBackward = 0.90;
-constexpr double kHopperNarrowForward = 0.745, kHopperNarrowBackward = 0.84;
+constexpr double kHopperNarrowForward = 0.715, kHopperNarrowBackward = 0.82;
+// cuDNN 9.19 takes as long for heads of 80 and of 96 as for heads of 128 (tests/golden/accelerator).
+constexpr double kHopperHeadStep = 64;
 // A B200 is no faster with it than an H100, 315, 352, 354 and 362 TFLOP/s forward at 1 to 8 k (heads of 128;
 // meta-pytorch/tritonbench pull request 171), 281 to 334 backward at 1 to 16 k (heads of 64, no mask;
 // Dao-AILab/flash-attention issue 1589): these are an H100's data sheet, of which the shares above are.
 constexpr double kFlash2SheetOnBlackwell = 989.4e12;
 // On chips with reduced product rates (H20) the products without wgmma are the limit, for heads of 64
-// too: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9 causal, 81.8 and 71.0 for heads of 64
-// (Dao-AILab/flash-attention issue 1310).
-constexpr Row kFlash2OnCutHopper{.forward = {.share = 0.65, .offset = 384},
-                                 .backward = {.share = 0.65, .offset = 384}};
+// too, and one tile is enough to reach it: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9 causal, 81.8 and 71.0 for
+// heads of 64 (32 heads; Dao-AILab/flash-attention issue 1310).
+constexpr Row kFlash2OnCutHopper{.forward = {.share = 0.673, .start = 240},
+                                 .backward = {.share = 0.65, .start = 320}};
 // The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
 // 3, recalled; its abstract says 25-40 % over all). On later parts it is scaled as version 2 is between them
 // and an A100. Added after the predictions of MosaicML's rows were the faster the longer the sequence, so
 // those rows are no test of it.
-constexpr Row kFlash1{.forward = {.share = 0.40, .offset = 384}, .backward = {.share = 0.30, .offset = 384}};
-constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .offset = 384},
-                              .backward = {.share = 0.16, .offset = 384}};
+constexpr Row kFlash1{.forward = {.share = 0.40, .start = 310}, .backward = {.share = 0.30, .start = 310}};
+constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .start = 310},
+                              .backward = {.share = 0.16, .start = 310}};
 
 // The rows below are shares of the best matrix product, for chips that a power limit or a boost clock moves
 // away from the data sheet.
@@ -123,25 +125,25 @@ constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .offset = 384},
 // and 99.2 backward (apache/tvm, tl_doc/flash_perf.md), of 163.1. An RTX 5090 agrees: 190.6, cuDNN 203.6, 4 k
 // queries on 8 k keys at 400 W ("Writing Speed-of-Light Flash Attention for 5090", gau-nernst, as quoted by
 // hckr.top). Its sm_120 has no tensor memory and takes Ada's path (pull requests 2329, 2592).
-constexpr Row kAda{.forward = {.share = 1.0, .offset = 128}, .backward = {.share = 1.0, .offset = 700}};
+constexpr Row kAda{.forward = {.share = 1.0, .start = 0}, .backward = {.share = 0.876, .start = 300}};
 // RTX A5000, 111 TFLOP/s, heads of 64: 81.9 forward from 512 tokens to 8 k; 52.9 to 77.4 backward
 // (gpu-mode/ring-attention issue 10). RTX 3090: 65.6 of 76.6 at 1 k (nshepperd/flash_attn_jax issue 5).
-constexpr Row kGa102{.forward = {.share = 0.90, .offset = 32}, .backward = {.share = 0.87, .offset = 261}};
+constexpr Row kGa102{.forward = {.share = 0.90, .start = 32}, .backward = {.share = 0.87, .start = 261}};
 // aiter's assembly kernels on MI300X and MI355X, causal, 1 k to 16 k tokens, 64 heads of queries
 // (ROCm/aiter op_tests/cpp/mha/README.md@0403bcd: MI300X 440, 512, 545 TFLOP/s forward at 2, 4 and 8 k and
 // 345, 400, 434 backward; MI355X 900, 1,175, 1,318 and 625, 715, 773), of 781.9 and 1,565. Backward with
 // atomics in fp32, its libraries' default (recalled); in 16 bits 10 % and 40 % faster.
-constexpr Row kCdna3{.forward = {.share = 0.757, .offset = 354}, .backward = {.share = 0.607, .offset = 386}};
-constexpr Row kCdna4{.forward = {.share = 0.996, .offset = 750}, .backward = {.share = 0.536, .offset = 351}};
+constexpr Row kCdna3{.forward = {.share = 0.762, .start = 225}, .backward = {.share = 0.602, .start = 275}};
+constexpr Row kCdna4{.forward = {.share = 0.983, .start = 550}, .backward = {.share = 0.535, .start = 200}};
 // CK's FlashAttention-2 on one die of an MI250X, heads of 64, without a mask, 512 tokens to 8 k: 73.7 to 87.6
 // and 47.2 to 62.4 TFLOP/s (hiyouga/LlamaFactory issue 8793), of 147.
-constexpr Row kCdna2{.forward = {.share = 0.61, .offset = 110}, .backward = {.share = 0.43, .offset = 177}};
+constexpr Row kCdna2{.forward = {.share = 0.61, .start = 110}, .backward = {.share = 0.43, .start = 177}};
 
 // Volta and Turing lack the instructions of FlashAttention-2 (it needs sm_80); frameworks launch CUTLASS'
 // memory-efficient kernels. On a T4 kernels written for Turing reach 0.66 of the sheet, 2.19 times as much
 // (Dao-AILab/flash-attention pull request 2379). Backward 0.63 to 0.75 of forward (issue 416).
-constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
-                               .backward = {.share = 0.20, .offset = 128}};
+constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .start = 64},
+                               .backward = {.share = 0.20, .start = 64}};
 
 // What limits Hopper's kernels beside products, exponentials and other vector work, scales with the fp32 rate
 // (44 against 67 TFLOP/s); on an H20 only products are reduced, to a seventh: 129.1 of its 148 TFLOP/s at 2 k
@@ -163,13 +165,6 @@ Relative relative_to_reference(const topology::Accelerator& accelerator, double 
   return relative;
 }
 
-// Offsets without a mask, heads of 128, forward. FlashAttention-4 on a GB200: 1,540, 1,706, 1,796, 1,837 and
-// 1,882 at 1 to 16 k, of 1,890: 220 keys, and with the mask 650 (829, 1,172, 1,431 at 1 to 4 k;
-// Dao-AILab/flash-attention pull request 2605). FlashAttention-2 on an RTX A5000 has none: 81.0 at 1 k, 81.9
-// at 8 k (gpu-mode/ring-attention issue 10). FlashAttention-3 on a Hopper agrees with cuDNN: 541, 618, 628
-// and 639 at 1, 2, 4 and 8 k (meta-pytorch/tritonbench pull request 1254).
-constexpr double kUnmaskedOnBlackwell = 220;
-
 bool data_center_blackwell(int capability) {
   return capability >= 100 && capability < 120;
 }
@@ -183,36 +178,21 @@ Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
 FlashRates rates_of(const Row& row, double whole, double best) {
   // The highest share of a product's rate that the backward pass reaches.
   const double backward = row.backward.share / row.forward.share;
-  const double ahead = std::min(row.forward.share * whole, best);
-  const double back = std::min(row.backward.share * whole, best * std::min(1.0, backward));
-  FlashRates rates{.forward = {ahead, row.forward.offset, ahead, row.forward.offset},
-                   .backward = {back, row.backward.offset, back, row.backward.offset}};
-  const auto unmask = [&](FlashPass& pass, const Row::Pass& given, double most) {
-    if (given.share <= 0) return;
-    pass.unmasked_rate = std::min(given.share * whole, most);
-    pass.unmasked_offset = given.offset;
-  };
-  unmask(rates.forward, row.forward_unmasked, best);
-  unmask(rates.backward, row.backward_unmasked, best * std::min(1.0, backward));
-  return rates;
-}
-
-FlashRates unmasked(FlashRates rates, double offset) {
-  for (FlashPass* pass : {&rates.forward, &rates.backward})
-    pass->unmasked_offset = std::min(pass->key_offset, offset);
-  return rates;
+  return {.forward = {.rate = std::min(row.forward.share * whole, best),
+                      .schedule = {.start = row.forward.start,
+                                   .at_once = row.at_once,
+                                   .longest_first = row.longest_first,
+                                   .window_block = row.window_block,
+                                   .splits = row.splits}},
+          .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
+                       .schedule = {.start = row.backward.start, .longest_first = true}}};
 }
 
 FlashRates flash2_on_hopper(double whole, double best) {
   FlashRates rates = rates_of(kFlash2OnHopper, whole, best);
-  rates.forward.unmasked_rate = kFlash2UnmaskedOnHopper.share * whole;
-  rates.forward.unmasked_offset = kFlash2UnmaskedOnHopper.offset;
-  rates.forward_at_64 = kFlash2NarrowForward, rates.backward_at_64 = kFlash2NarrowBackward;
+  rates.forward.at_64 = kFlash2NarrowForward, rates.backward.at_64 = kFlash2NarrowBackward;
   return rates;
 }
-
-// Between an H20's cut, 4.4, and that of rounded data sheets (H100 NVL, 1.06).
-constexpr double kReduced = 2;
 
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel, bool narrow,
                      const ProductRates& of) {
@@ -224,12 +204,12 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
       return rates_of(kFlash2OnCutHopper, of.peak, own_products);
     return flash2_on_hopper(of.peak * cut, own_products);
   }
-  if (cut > kReduced) return rates_of(kOnCutHopper, of.peak * cut, of.best);
+  // A start takes as long where products are slower, and so is worth fewer keys.
   Row row = narrow ? kHopper8 : kernel == AttentionKernel::flash2025 ? kFirstOnHopper : kHopper;
-  for (Row::Pass* pass : {&row.forward, &row.backward, &row.forward_unmasked, &row.backward_unmasked})
-    pass->offset *= std::min(1.0, per_unit);
+  for (Row::Pass* pass : {&row.forward, &row.backward}) pass->start *= std::min(1.0, per_unit);
   FlashRates rates = rates_of(row, of.peak * cut, of.best);
-  rates.forward_at_64 = kHopperNarrowForward, rates.backward_at_64 = kHopperNarrowBackward;
+  rates.forward.at_64 = kHopperNarrowForward, rates.backward.at_64 = kHopperNarrowBackward;
+  rates.forward.head_step = rates.backward.head_step = kHopperHeadStep;
   return rates;
 }
 
@@ -271,10 +251,10 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
     // Kernels were measured above the best product of the tile model.
     FlashRates rates = rates_of(blackwell_row(capability >= 103, kernel, narrow), of.peak,
                                 of.measured ? of.best : std::numeric_limits<double>::infinity());
-    rates.forward_at_64 = kNarrowHeads;
-    rates.backward_at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
+    rates.forward.at_64 = kNarrowHeads;
+    rates.backward.at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
     rates.sees_window_backward = !narrow;
-    return unmasked(rates, kUnmaskedOnBlackwell);
+    return rates;
   }
   if (const Row* row = row_of_best(accelerator)) return rates_of(*row, of.best, of.best);
   return rates_of(kA100, of.peak, of.best);

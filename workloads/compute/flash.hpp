@@ -1,31 +1,31 @@
 // Rates of attention kernels that never store their scores, by architecture.
 //
-//   t = flops x (keys + offset) / (keys x rate)       keys: that a query sees, in the mean
+//   t = keys until the last tile is done (attention_tiles.hpp) x FLOPs of a row and a key x rows / rate of a
+//       compute unit
 //
-// rate [FLOP/s]: on long sequences; offset [keys]: depth that each row of tiles pays on top where a causal
-// mask makes rows of different lengths (half-empty diagonal tiles, compute units that wait for the longest
-// row, prologue, softmax rescaling); without a mask less, where a sweep says so. Both read from benchmarks
-// of kernels, never from a step; flash.cpp names them row by row. Where a best matrix product was
-// measured, no kernel is faster.
+// rate [FLOP/s]: of all units, on keys alone. It and the start of a tile are read from benchmarks of kernels,
+// never from a step; flash.cpp names them row by row. Where a best matrix product was measured, no kernel is
+// faster.
 #pragma once
 
 #include "topology/catalogue.hpp"
+#include "workloads/compute/attention_tiles.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
 
 struct FlashPass {
   double rate = 0;  // FLOP/s
-  double key_offset = 0;
-  // Where every query sees all keys:
-  double unmasked_rate = 0;
-  double unmasked_offset = 0;
+  TileSchedule schedule{};
+  double at_64 = 1;  // share of the rate at heads of 128 that heads of 64 have
+  // Heads wider than 64 are padded to a multiple of this: FlashAttention-2's HEADDIM_SWITCH
+  // (static_switch.h).
+  double head_step = 32;
 };
 
 struct FlashRates {
   FlashPass forward, backward;
-  double forward_at_64 = 1, backward_at_64 = 1;  // share of the rate at heads of 128 that heads of 64 have
-  bool sees_window_backward = true;              // computes no key outside a window, backward too
+  bool sees_window_backward = true;  // computes no key outside a window, backward too
 };
 
 // The format whose units the kernel multiplies with: 16 bits where no library has a kernel of 8.

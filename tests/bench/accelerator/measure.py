@@ -28,6 +28,7 @@ SECTIONS = {
     "fp8": "products",
     "attention": "kernels",
     "memory": "memory",
+    "host_copies": "memory",
     "optimizer": "kernels",
     "grouped": "products",
     "expert_by_expert": "products",
@@ -35,6 +36,7 @@ SECTIONS = {
     "beside": "beside",
     "steps": "steps",
     "steps_ddp": "steps",
+    "steps_jax": "steps_jax",
 }
 
 

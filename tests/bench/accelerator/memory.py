@@ -143,6 +143,34 @@ def routing() -> Iterator[Kernel]:
     yield "histc", 8 * copies, lambda: torch.histc(expert.float(), 128, 0, 127)
 
 
+def host_copies() -> dict:
+    """Between pinned or pageable memory of the host and the accelerator, one way and both ways at once."""
+    rows = []
+    for megabytes in (1, 16, 256):
+        there, back = (torch.empty(megabytes << 20, dtype=torch.uint8, device="cuda") for _ in range(2))
+        for memory in ("pinned", "pageable"):
+            out, home = (torch.zeros(there.numel(), dtype=torch.uint8, pin_memory=memory == "pinned")
+                         for _ in range(2))
+            streams = torch.cuda.Stream(), torch.cuda.Stream()
+
+            def both_ways() -> None:
+                begun = torch.cuda.current_stream().record_event()
+                for stream, target, source in zip(streams, (there, home), (out, back)):
+                    stream.wait_event(begun)
+                    with torch.cuda.stream(stream):
+                        target.copy_(source, non_blocking=True)
+                for stream in streams:
+                    torch.cuda.current_stream().wait_event(stream.record_event())
+
+            calls = {"to the accelerator": partial(there.copy_, out, non_blocking=True),
+                     "to the host": partial(home.copy_, back, non_blocking=True)}
+            if memory == "pinned":
+                calls["both ways"] = both_ways
+            for direction, call in calls.items():
+                rows.append([memory, direction, there.numel(), microseconds(seconds_per_call([call], most=50))])
+    return table(["memory", "direction", "bytes", "time"], rows)
+
+
 def timed(kernels: Iterator[Kernel], rows: int | None = None, width: int | None = None) -> list[list]:
     """A row per kernel, none for one that fails."""
     result = []

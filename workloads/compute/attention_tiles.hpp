@@ -1,0 +1,38 @@
+// The tiles of an attention kernel, and when the last of them is done.
+//
+// A tile holds 128 queries of one head (forward) or 128 keys (backward) and passes over the keys, or
+// queries, that its rows see. With a causal mask those are few for the first tiles and all for the last. The
+// time of a tile is that of its keys and of a start, worth so many keys. Compute units take tiles in order,
+// head by head, each the next one when it is free:
+//
+//   without a mask  ceil(tiles / units) x (keys + start)
+//   with it         the schedule is played, which ends after about  sum / units + 0.5 to 0.7 x longest
+//
+// So a head more costs nothing where units were idle, and few heads wait for their longest tile. Where the
+// library splits the keys of few tiles (FlashAttention's num_splits_heuristic, below 0.8 of the units), each
+// part passes over its share.
+#pragma once
+
+namespace topsim::workloads {
+
+inline constexpr double kTileRows = 128;
+
+struct TileSchedule {
+  double start = 0;            // keys
+  int at_once = 1;             // tiles that share one unit
+  bool longest_first = false;  // of a head
+  double window_block = 128;   // keys beyond its window that a tile passes over
+  bool splits = false;
+};
+
+struct AttentionTiles {
+  double heads = 1;           // of all sequences
+  double rows = 0, keys = 0;  // of a head: those that tiles hold, and those that they pass over
+  bool causal = true;
+  double window = 0;  // keys that a row sees at most; 0: all
+};
+
+// The keys that one tile after another would pass over in that time. REQUIRES: heads, rows, keys > 0.
+[[nodiscard]] double keys_until_done(const AttentionTiles& tiles, const TileSchedule& schedule,
+                                     int compute_units);
+}  // namespace topsim::workloads
