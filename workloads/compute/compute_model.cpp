@@ -268,12 +268,13 @@ double padded(double head, double step) {
 
 enum class FlashDirection : std::uint8_t { forward, backward };
 
-// Five products for the forward pass' two. Forward a tile holds queries, backward keys.
+// Forward two products, Q K^T and P V, and a tile holds queries; backward five, Q K^T again, dO V^T, P^T dO,
+// dS K and dS^T Q, and a tile holds keys.
 KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
                  FlashDirection direction, double element) {
   const bool forward = direction == FlashDirection::forward;
-  const double products = forward ? 1 : 2.5;
-  const double width = padded(shape.head_dim, pass.head_step) + padded(shape.value_dim, pass.head_step);
+  const double head = padded(shape.head_dim, pass.head_step), value = padded(shape.value_dim, pass.head_step);
+  const double flops_per_pair = 2 * (forward ? head + value : 3 * head + 2 * value);
   const AttentionTiles tiles{.heads = shape.batch * shape.heads,
                              .rows = forward ? shape.queries : shape.keys,
                              .keys = forward ? shape.keys : shape.queries,
@@ -281,12 +282,12 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
                              .window = shape.window};
   const double keys = keys_until_done(tiles, pass.schedule, accelerator.compute_units);
   const double places = std::max(1, accelerator.compute_units) * pass.schedule.at_once;
-  const double compute = (shape.dropout ? kFlashDropout : 1) * products * 2 * width * kTileRows * keys *
-                         places / (pass.rate * narrowness(width / 2, pass.at_64));
+  const double compute = (shape.dropout ? kFlashDropout : 1) * flops_per_pair * kTileRows * keys * places /
+                         (pass.rate * narrowness((head + value) / 2, pass.at_64));
   const double bytes = element * shape.batch * (shape.head_dim + shape.value_dim) *
                        (shape.queries * shape.heads + shape.keys * shape.kv_heads);
   const double memory =
-      products * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
+      (forward ? 1 : 2.5) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   KernelCost cost;
   cost.seconds = std::max(compute, memory);
   cost.memory_seconds = memory > compute ? memory : 0;

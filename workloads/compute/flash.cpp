@@ -22,23 +22,27 @@ struct Row {
   bool splits = false;         // forward
   bool longest_first = false;  // forward
   double window_block = 128;   // forward
+  double head_step = 32;
 };
 
 // Hopper: cuDNN 9.19 on an H100, heads of 128, 1 k to 32 k tokens, 8 heads to 128, with the mask and without:
 // one rate and one start fit all within 5 %, with tiles of 128 rows, the shortest first (forward) and the
 // longest first (backward). An H200 agrees with 1 to 64 heads, of which no constant comes
-// (tests/golden/accelerator). So do 644 and 541 TFLOP/s with the mask at 8 k (NVIDIA/cudnn-frontend
-// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1).
-constexpr Row kHopper{.forward = {.share = 0.705, .start = 180}, .backward = {.share = 0.595, .start = 380}};
+// (tests/golden/accelerator), and so do 644 and 541 TFLOP/s with the mask at 8 k (NVIDIA/cudnn-frontend
+// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1). Heads of 80 and 96 take as long as heads of
+// 128.
+constexpr Row kHopper{
+    .forward = {.share = 0.705, .start = 180}, .backward = {.share = 0.595, .start = 380}, .head_step = 64};
 // cuDNN of mid-2024 (Shah et al. 2024, figures 5 and 6), heads of 128, 512 tokens to 16 k: without the mask
 // 497, 574, 617, 609, 600 and 595 forward, 305, 408, 465, 499, 518 and 516 backward; 539 at 16 k with it,
-// which is 5 % less than these constants give. 582 without it at 8 k later that
-// year (meta-pytorch/tritonbench pull request 141).
-constexpr Row kFirstOnHopper{.forward = {.share = 0.63, .start = 100},
-                             .backward = {.share = 0.572, .start = 380}};
+// which is 5 % less than these constants give. 582 without it at 8 k later that year
+// (meta-pytorch/tritonbench pull request 141).
+constexpr Row kFirstOnHopper{
+    .forward = {.share = 0.63, .start = 100}, .backward = {.share = 0.572, .start = 380}, .head_step = 64};
 // In 8 bits, of the 8-bit rate (the same paper, figure 7): 886, 864, 971 and 1,005 forward without the mask
 // at 2 to 16 k. Backward as 16 bits are to that, with a start that takes as long.
-constexpr Row kHopper8{.forward = {.share = 0.534, .start = 460}, .backward = {.share = 0.45, .start = 760}};
+constexpr Row kHopper8{
+    .forward = {.share = 0.534, .start = 460}, .backward = {.share = 0.45, .start = 760}, .head_step = 64};
 // A100: FlashAttention-2 at head size 128, 16 heads, 16 k tokens in all, causal: 0.52 of 312 TFLOP/s at 2 k
 // tokens, 0.70 at 16 k; 0.41 and 0.60 backward; 0.73 and 0.63 at most without the mask (Dao 2023, abstract
 // and figures 4-6; recalled). All five fit within 1 %, with the longest tiles first.
@@ -99,8 +103,6 @@ constexpr Row kFlash2OnHopper{.forward = {.share = 0.38, .start = 120},
 // 474 of 561, cuDNN of 2024 388 of 539 and 433 of 516; cuDNN 9.19 0.71 and 0.81 (tests/golden/accelerator).
 constexpr double kFlash2NarrowForward = 0.89, kFlash2NarrowBackward = 0.90;
 constexpr double kHopperNarrowForward = 0.715, kHopperNarrowBackward = 0.82;
-// cuDNN 9.19 takes as long for heads of 80 and of 96 as for heads of 128 (tests/golden/accelerator).
-constexpr double kHopperHeadStep = 64;
 // A B200 is no faster with it than an H100, 315, 352, 354 and 362 TFLOP/s forward at 1 to 8 k (heads of 128;
 // meta-pytorch/tritonbench pull request 171), 281 to 334 backward at 1 to 16 k (heads of 64, no mask;
 // Dao-AILab/flash-attention issue 1589): these are an H100's data sheet, of which the shares above are.
@@ -114,9 +116,10 @@ constexpr Row kFlash2OnCutHopper{.forward = {.share = 0.673, .start = 240},
 // 3, recalled; its abstract says 25-40 % over all). On later parts it is scaled as version 2 is between them
 // and an A100. Added after the predictions of MosaicML's rows were the faster the longer the sequence, so
 // those rows are no test of it.
-constexpr Row kFlash1{.forward = {.share = 0.40, .start = 310}, .backward = {.share = 0.30, .start = 310}};
-constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .start = 310},
-                              .backward = {.share = 0.16, .start = 310}};
+constexpr Row kFlash1{
+    .forward = {.share = 0.40, .start = 310}, .backward = {.share = 0.30, .start = 310}, .head_step = 64};
+constexpr Row kFlash1OnHopper{
+    .forward = {.share = 0.19, .start = 310}, .backward = {.share = 0.16, .start = 310}, .head_step = 64};
 
 // The rows below are shares of the best matrix product, for chips that a power limit or a boost clock moves
 // away from the data sheet.
@@ -183,9 +186,11 @@ FlashRates rates_of(const Row& row, double whole, double best) {
                                    .at_once = row.at_once,
                                    .longest_first = row.longest_first,
                                    .window_block = row.window_block,
-                                   .splits = row.splits}},
+                                   .splits = row.splits},
+                      .head_step = row.head_step},
           .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
-                       .schedule = {.start = row.backward.start, .longest_first = true}}};
+                       .schedule = {.start = row.backward.start, .longest_first = true},
+                       .head_step = row.head_step}};
 }
 
 FlashRates flash2_on_hopper(double whole, double best) {
@@ -209,7 +214,6 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
   for (Row::Pass* pass : {&row.forward, &row.backward}) pass->start *= std::min(1.0, per_unit);
   FlashRates rates = rates_of(row, of.peak * cut, of.best);
   rates.forward.at_64 = kHopperNarrowForward, rates.backward.at_64 = kHopperNarrowBackward;
-  rates.forward.head_step = rates.backward.head_step = kHopperHeadStep;
   return rates;
 }
 

@@ -75,6 +75,18 @@ def attention() -> dict:
     return table(columns, rows)
 
 
+def latent_attention() -> dict:
+    """Queries and keys of 192 numbers, values of 128, as DeepSeek-V3 has, with the mask: cuDNN."""
+    rows = []
+    for batch, tokens, heads in ((1, 4096, 128), (2, 4096, 16), (1, 4096, 8), (1, 16384, 16)):
+        q, k, v = (random_numbers(batch, heads, tokens, size).requires_grad_() for size in (192, 192, 128))
+        times = attempted(f"192 and 128, {batch} {tokens} {heads}",
+                          partial(attention_times, SDPBackend.CUDNN_ATTENTION, q, k, v, True))
+        if times is not None:
+            rows.append(["cudnn", batch, tokens, heads, *times])
+    return table(["backend", "batch", "tokens", "heads", "forward", "backward"], rows)
+
+
 def parameters_with_gradients(dtype: torch.dtype) -> list[torch.nn.Parameter]:
     parameters = [torch.nn.Parameter(random_numbers(*shape, dtype=dtype)) for shape in PARAMETERS]
     for parameter in parameters:
