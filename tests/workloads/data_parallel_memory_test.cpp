@@ -1,6 +1,8 @@
 // Memory of data-parallel frameworks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
@@ -94,7 +96,7 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
 
 // A single rank gathers nothing, but fully_shard still copies a unit's parameters to 16 bits for its passes
 // and then frees them: root (embedding and final norm) and one layer, without buffers. DDP under autocast
-// keeps the copies of all parameters.
+// keeps the copies of all parameters, a program of XLA those of the layer, or the embedding, at work.
 TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   const auto weights = [](const char* framework) {
     WorkloadSpec workload = small(framework);
@@ -106,6 +108,7 @@ TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   const double root = embedding + 2 * 1024;
   EXPECT_DOUBLE_EQ(weights("fsdp"), 4 * (4 * layer + root) + 2 * (root + layer));
   EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + root));
+  EXPECT_DOUBLE_EQ(weights("pax"), 4 * (4 * layer + root) + 2 * std::max(layer, embedding));
 }
 
 // FSDP2 in a pipeline reduces after the last micro-batch. Until then gradients are whole, in the 4 bytes they

@@ -42,6 +42,7 @@ Framework pax() {
   // shard before the gather; the cast's transpose widens the gradient of a product after it is summed over
   // the ranks. NVIDIA/JAX-Toolbox pull request 674 on the sizes of both: "BF16 weights and gradients".
   row.parameters_fp32 = true;
+  row.casts_stay = false;  // of a layer, in the loop that multiplies by them
   row.gradients_fp32 = false;
   row.widens_reduced = true;
   row.copies_gathered = false;  // XLA's collectives write their results in place

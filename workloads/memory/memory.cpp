@@ -300,9 +300,10 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   if (plan.ends_stay && !alone)
     parts.weights +=
         root.parameters * std::max(0.0, bytes_of(plan.activations) - plan.gathered_parameter_bytes);
-  // Autocast keeps the 16-bit copies of a pass.
-  if (plan.cast_weights && !plan.shards.unit_copies)
-    parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
+  if (plan.cast_weights && !plan.shards.unit_copies && !whole.empty())
+    parts.weights +=
+        (plan.casts_stay ? parameters + held.routed : *std::max_element(whole.begin(), whole.end())) *
+        bytes_of(plan.activations);
   const GradientBuffers buffers =
       gradient_buffers(model, plan, layers_of(reduced), trained.dense + (joined ? trained.routed : 0),
                        whole_share(plan, stage, held, joined));
