@@ -173,29 +173,6 @@ TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
   }
 }
 
-// DeepSeek's: queries and keys of 192 numbers, values of 128. No constant was read from them.
-TEST(LatentKernels, CudnnsOnAHopperTakeTheirTiles) {
-  const topology::Catalogue shipped = scenario::shipped_catalogue();
-  for (const auto& [file, chip] : {std::pair("h100-sxm5-more", "h100-sxm5"), {"h200-sxm", "h200-sxm"}}) {
-    topology::Accelerator cool = shipped.accelerator(chip);
-    cool.sustained_flops.clear();
-    const ComputeModel model(cool, {});
-    const json rows = json::parse(std::ifstream(std::string(TOPSIM_SOURCE_DIR "/tests/golden/accelerator/") +
-                                                file + ".json"))
-                          .at("latent_attention")
-                          .at("rows");
-    for (const json& row : rows) {
-      SCOPED_TRACE(row.dump());
-      const double tokens = row[2], heads = row[3], forward = row[4], backward = row[5];
-      const AttentionShape shape{row[1], heads, heads, tokens, tokens, 192, 128};
-      EXPECT_NEAR(model.attention_forward(shape, AttentionKernel::flash, Precision::bf16).seconds,
-                  forward * 1e-6, 0.08 * forward * 1e-6);
-      EXPECT_NEAR(model.attention_backward(shape, AttentionKernel::flash, Precision::bf16).seconds,
-                  backward * 1e-6, 0.17 * backward * 1e-6);
-    }
-  }
-}
-
 // Beside a kernel that holds 8, 16 or 24 SMs and moves nothing, but where the time alone was taken too long.
 // A product that is slowed draws less power, so that its clock rises by up to 6 %.
 TEST_P(OwnKernels, ProductsBesideCommunicationWaitForTwoTiles) {

@@ -87,6 +87,25 @@ def latent_attention() -> dict:
     return table(["backend", "batch", "tokens", "heads", "forward", "backward"], rows)
 
 
+def decode_attention() -> dict:
+    """One query a sequence against its keys and values."""
+    rows = []
+    for batch in (1, 8, 64):
+        for tokens in (1024, 4096, 16384):
+            for heads, kv_heads in ((32, 32), (32, 8), (8, 1)):
+                if 4 * batch * tokens * kv_heads * 128 > 20e9:
+                    continue
+                q = random_numbers(batch, heads, 1, 128)
+                k, v = (random_numbers(batch, kv_heads, tokens, 128) for _ in range(2))
+                for name in ("flash", "cudnn"):
+                    with sdpa_kernel(BACKENDS[name]):
+                        seconds = attempted(f"decode {name} {batch} {tokens} {heads} {kv_heads}",
+                                            partial(seconds_per_call, [partial(attend, q, k, v, False)]))
+                    if seconds is not None:
+                        rows.append([name, batch, tokens, heads, kv_heads, microseconds(seconds)])
+    return table(["backend", "batch", "keys", "heads", "kv_heads", "time"], rows)
+
+
 def parameters_with_gradients(dtype: torch.dtype) -> list[torch.nn.Parameter]:
     parameters = [torch.nn.Parameter(random_numbers(*shape, dtype=dtype)) for shape in PARAMETERS]
     for parameter in parameters:

@@ -25,9 +25,12 @@ import timing
 SECTIONS = {
     "products": "products",
     "products_from_graph": "products",
+    "decode": "products",
+    "batched": "products",
     "fp8": "products",
     "attention": "kernels",
     "latent_attention": "kernels",
+    "decode_attention": "kernels",
     "memory": "memory",
     "compiled": "compiled",
     "host_copies": "memory",

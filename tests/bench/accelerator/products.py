@@ -100,6 +100,34 @@ def products_from_graph() -> dict:
     return table(["m", "n", "k", *PASSES], rows)
 
 
+def decode() -> dict:
+    """x W^T with as many rows as requests take a token each, weights from memory, from a graph."""
+    rows = []
+    for n, k in ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (1280, 8192), (8192, 1024),
+                 (7168, 8192), (8192, 3584)):
+        sets = sets_of_operands(2 * n * k, 300e6, 24)
+        weights = [random_numbers(n, k) for _ in range(sets)]
+        for m in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+            x, out = random_numbers(m, k), random_numbers(m, n)
+            calls = [partial(forward, x, weight, out) for weight in weights]
+            rows.append([m, n, k, microseconds(seconds_from_graph(calls, 24))])
+    return table(["m", "n", "k", "time"], rows)
+
+
+def batched() -> dict:
+    """Products of stored scores, one for each head: Q K^T, P V, and those of the backward pass."""
+    rows = []
+    for batch, tokens, head in ((128, 512, 64), (48, 1024, 64), (128, 1024, 64), (32, 2048, 64), (96, 2048, 128),
+                                (12, 2048, 128), (24, 2048, 96), (16, 4096, 128)):
+        q, k, dy = (random_numbers(batch, tokens, head) for _ in range(3))
+        scores = random_numbers(batch, tokens, tokens)
+        calls = {"q k": partial(torch.bmm, q, k.transpose(1, 2)), "p v": partial(torch.bmm, scores, k),
+                 "p^t dy": partial(torch.bmm, scores.transpose(1, 2), dy)}
+        for name, call in calls.items():
+            rows.append([name, batch, tokens, head, microseconds(seconds_per_call([call], most=100))])
+    return table(["product", "batch", "tokens", "head_dim", "time"], rows)
+
+
 def times_in_8_bits(m: int, n: int, k: int) -> list[float | None]:
     """With one scale for each operand, adding up fast and not, and with one for each row, fast."""
     sets = sets_of_operands(m * k + n * k + 2 * m * n, 300e6, 4)
