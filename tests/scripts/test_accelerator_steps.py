@@ -6,7 +6,7 @@ import unittest
 import program
 
 GOLDEN = program.ROOT / "tests/golden/accelerator"
-# A group of one rank casts whole shards and copies what others would reduce, 5 to 10 % of a step, which is not predicted.
+# A group of one rank casts whole shards and copies what others would reduce: 5 to 10 % of a step, not predicted.
 ALONE = {"1b": {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192},
          "8b": {"hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336}}
 
@@ -27,7 +27,8 @@ class AcceleratorSteps(unittest.TestCase):
             path = f"{folder}/step.json"
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(scenario, file)
-            return json.loads(program.output("run", path, "--format", "json", "--quiet", "--allow-oom"))
+            words = ("--format", "json", "--quiet", "--allow-oom")
+            return json.loads(program.output("run", path, *words))
 
     def check(self, step, predicted, published, least, most):
         with self.subTest(step=step):
@@ -56,7 +57,7 @@ class AcceleratorSteps(unittest.TestCase):
                 highest = step["peak_bytes"]
                 self.check(step, result["memory"]["per_accelerator_bytes"], highest, -0.04, 0.15)
 
-    def test_steps_of_gpt2_read_within_four_percent(self):
+    def test_steps_of_gpt2_read_within_five_percent(self):
         for name, node in (("h100-sxm5", "h100x1"), ("h100-sxm5-again", "h100x1"), ("h200-sxm", "h200x1")):
             for step in measured(name, "steps_ddp"):
                 model = {"layers": step["layers"], "hidden": step["hidden"], "heads": step["heads"],
@@ -64,9 +65,9 @@ class AcceleratorSteps(unittest.TestCase):
                          "attention": {"kernel": "flash"}}
                 result = self.predicted(node, model, "ddp@2024-compile" if step["compiled"] else "ddp@2024", 1024,
                                         step["micro_batch"], "none")
-                self.check(step, result["step"]["seconds"], step["step"], -0.04, 0.05)
+                self.check(step, result["step"]["seconds"], step["step"], -0.05, 0.05)
 
-    # On the H200, which kept 663 TFLOP/s at the power limit of the catalogue's 730, up to 11.5 %.
+    # At its power limit this H200 kept 663 TFLOP/s, an H100 702; the catalogue has 730 for both.
     def test_steps_of_llama_read_fast_by_what_a_group_of_one_copies(self):
         for name, node, least in (("h100-sxm5", "h100x1", -0.10), ("h200-sxm", "h200x1", -0.12)):
             for step in measured(name, "steps"):

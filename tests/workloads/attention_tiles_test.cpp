@@ -11,6 +11,7 @@
 namespace topsim::workloads::attention_tiles_test {
 
 constexpr TileSchedule kPlain{.start = 10};
+constexpr double kRows = 128;
 
 // 5 tiles of 1,000 keys and a start on 2 units: three rounds.
 TEST(AttentionTiles, WithoutAMaskEveryRoundTakesAsLong) {
@@ -37,23 +38,41 @@ TEST(AttentionTiles, AWindowCostsTheBlockInWhichItEnds) {
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 896 + 4 * 10);
 }
 
-// 2 heads of 4 tiles on 32 places are below 0.8 of them: each is split in four. 7 heads are 28: not split.
+// 2 heads of 4 tiles on 32 units are below 0.8 of them: each is split in four, or in eight where two share a
+// unit. 7 heads are 28 tiles: not split.
 TEST(AttentionTiles, FewTilesAreSplitWhereTheLibraryDoes) {
   const TileSchedule splits{.start = 10, .splits = true};
   EXPECT_DOUBLE_EQ(keys_until_done({.heads = 2, .rows = 512, .keys = 512}, splits, 32), 512 / 4 + 10);
   EXPECT_DOUBLE_EQ(keys_until_done({.heads = 7, .rows = 512, .keys = 512}, splits, 32), 522);
+  const TileSchedule two{.start = 10, .at_once = 2, .splits = true};
+  EXPECT_DOUBLE_EQ(keys_until_done({.heads = 2, .rows = 512, .keys = 512}, two, 32), 512 / 8 + 10);
+}
+
+// 4 tiles on 4 units, of which each could have two: 0.6 of 522. On 3 units two of them share one.
+TEST(AttentionTiles, ATileAloneOnItsUnitIsFaster) {
+  const TileSchedule two{.start = 10, .at_once = 2};
+  EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 512, .keys = 512}, two, 4), 0.6 * 522);
+  EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 512, .keys = 512}, two, 3), 522);
+}
+
+// One core takes all tiles, one after the other: 1,280 keys and four starts, of half a head as of a whole
+// one; 3.5 heads on it are 3.5 times as long. 300 rows are three tiles.
+TEST(AttentionTiles, WithoutUnitsNothingWaits) {
+  EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 512, .keys = 512}, kPlain, 0), 1280 + 4 * 10);
+  EXPECT_NEAR(keys_until_done({.heads = 100.5, .rows = 512, .keys = 512}, kPlain, 0), 100.5 * 1320, 1320);
+  EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 300, .keys = 300}, kPlain, 0), 600 + 3 * 10);
 }
 
 // Every tile played, in order.
 double played(const AttentionTiles& tiles, const TileSchedule& schedule, int units) {
   std::priority_queue<double, std::vector<double>, std::greater<>> free_at;
   for (int i = 0; i < units; ++i) free_at.push(0);
-  const int count = static_cast<int>(tiles.rows / kTileRows);
+  const int count = static_cast<int>(tiles.rows / kRows);
   double last = 0;
   for (int head = 0; head < tiles.heads; ++head) {
     for (int i = 0; i < count; ++i) {
       const int tile = schedule.longest_first ? count - 1 - i : i;
-      const double end = free_at.top() + (tile + 1) * kTileRows + schedule.start;
+      const double end = free_at.top() + (tile + 1) * kRows + schedule.start;
       free_at.pop();
       free_at.push(end);
       last = std::max(last, end);
@@ -70,10 +89,10 @@ TEST(AttentionTiles, TheEndIsThatOfThePlayedScheduleOnSeededShapes) {
   for (int i = 0; i < 200; ++i) {
     const int count = pick(1, 64), units = pick(1, 160);
     const AttentionTiles tiles{
-        .heads = static_cast<double>(pick(1, 256)), .rows = count * kTileRows, .keys = count * kTileRows};
+        .heads = static_cast<double>(pick(1, 256)), .rows = count * kRows, .keys = count * kRows};
     const TileSchedule schedule{.start = static_cast<double>(pick(0, 600)), .longest_first = pick(0, 1) == 1};
     const double end = keys_until_done(tiles, schedule, units);
-    const double even = tiles.heads * count * ((count + 1) * kTileRows / 2 + schedule.start) / units;
+    const double even = tiles.heads * count * ((count + 1) * kRows / 2 + schedule.start) / units;
     const double longest = tiles.keys + schedule.start;
     EXPECT_GE(end, std::max(even, longest) * (1 - 1e-9)) << i;
     EXPECT_LE(end, even + longest) << i;

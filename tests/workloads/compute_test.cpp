@@ -95,6 +95,28 @@ TEST(Compute, FlashBackwardIsTwoAndAHalfForwardsOfWork) {
   EXPECT_DOUBLE_EQ(backward.flops, 2 * forward.flops);
 }
 
+// A rank of four that share a sequence has a quarter of the queries, with a window and without; both passes
+// take a quarter of the time. 64 heads, so that no tile is waited for long.
+TEST(Compute, APartOfTheQueriesTakesItsShareOfBothPasses) {
+  const auto accelerator = h100();
+  const ComputeModel model(accelerator, {});
+  for (const double window : {0.0, 4096.0}) {
+    const AttentionShape whole{1, 64, 8, 32768, 32768, 128, 128, true, false, window};
+    AttentionShape part = whole;
+    part.queries /= 4;
+    const auto forward = [&](const AttentionShape& shape) {
+      return model.attention_forward(shape, AttentionKernel::flash, Precision::bf16).seconds;
+    };
+    const auto backward = [&](const AttentionShape& shape) {
+      return model.attention_backward(shape, AttentionKernel::flash, Precision::bf16).seconds;
+    };
+    EXPECT_NEAR(forward(part) / forward(whole), 0.25, 0.02) << window;
+    // A tile of keys starts as often, and its window ends within a block as often, for a quarter of the
+    // queries.
+    EXPECT_NEAR(backward(part) / backward(whole), 0.25, 0.09) << window;
+  }
+}
+
 TEST(Compute, UnfusedAttentionComputesTheWholeMatrix) {
   const auto accelerator = a100();
   const ComputeModel model(accelerator, {});

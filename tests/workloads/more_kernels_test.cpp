@@ -83,6 +83,23 @@ TEST(MoreKernels, OneQueryReadsItsKeysAndValues) {
   EXPECT_LT(errors.worst, 0.16);
 }
 
+// 16 MiB and more between pinned memory of the host and the chip, one way: 52 to 55 GB/s.
+TEST(MoreKernels, CopiesToTheHostReachThePayloadOfPcie) {
+  const topology::Catalogue shipped = scenario::shipped_catalogue();
+  const double rate = topology::payload_capacity(shipped.link("pcie5-x16")).value();
+  int copies = 0;
+  for (const char* file : {"h100-sxm5-more", "h200-sxm"}) {
+    const json rows = rows_of(file, "host_copies");
+    for (const json& row : rows) {
+      const double bytes = row[2], seconds = row[3].get<double>() * 1e-6;
+      if (row[0] != "pinned" || row[1] == "both ways" || bytes < 16e6) continue;
+      EXPECT_NEAR(bytes / seconds, rate, 0.06 * rate) << row;
+      ++copies;
+    }
+  }
+  EXPECT_EQ(copies, 8);
+}
+
 // DeepSeek's: queries and keys of 192 numbers, values of 128. cuDNN's backward pass is up to 17 % slower than
 // its products are with heads of 128.
 TEST(MoreKernels, LatentAttentionTakesItsTiles) {

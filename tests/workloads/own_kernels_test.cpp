@@ -4,6 +4,7 @@
 // the products of experts one by one are blind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -20,6 +21,7 @@ using nlohmann::json;
 
 struct Run {
   const char *file, *accelerator;
+  double slack;  // of bounds on a mean error with its sign; 1 for the chip of which constants come
 };
 
 class OwnKernels : public ::testing::TestWithParam<Run> {
@@ -56,10 +58,13 @@ class OwnKernels : public ::testing::TestWithParam<Run> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Runs, OwnKernels,
-                         ::testing::Values(Run{"h100-sxm5", "h100-sxm5"}, Run{"h100-sxm5-again", "h100-sxm5"},
-                                           Run{"h200-sxm", "h200-sxm"}),
+                         ::testing::Values(Run{"h100-sxm5", "h100-sxm5", 1},
+                                           Run{"h100-sxm5-again", "h100-sxm5", 1},
+                                           Run{"h200-sxm", "h200-sxm", 2}),
                          [](const auto& run) {
-                           return std::string(run.param.file).substr(0, 4) + "of" + std::to_string(run.index);
+                           std::string name = run.param.file;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 // Mean and mean absolute relative error.
@@ -81,7 +86,7 @@ TEST_P(OwnKernels, ProductsTakeTheirTilesTheirMemoryAndAFixedTime) {
     const KernelCost cost = short_of_the_limit().gemm(shape, Precision::bf16);
     (cost.flops < 30e9 ? small : large).add(cost.seconds + 0.5e-6, seconds);
   });
-  EXPECT_NEAR(small.bias(), 0, 0.06);
+  EXPECT_NEAR(small.bias(), 0, 0.03 * GetParam().slack);
   EXPECT_LT(small.mean(), 0.12);
   EXPECT_NEAR(large.bias(), 0, 0.03);
   EXPECT_LT(large.mean(), 0.08);
@@ -97,7 +102,7 @@ TEST_P(OwnKernels, LargeProductsKeepTheRateOfThePowerLimit) {
     if (cost.flops >= 300e9) error.add(cost.seconds, seconds);
   });
   EXPECT_GT(error.count, 150);
-  EXPECT_NEAR(error.bias(), -0.04, 0.03);
+  EXPECT_NEAR(error.bias(), -0.03, 0.02 * GetParam().slack);
   EXPECT_LT(error.mean(), 0.07);
 }
 
@@ -110,7 +115,7 @@ TEST_P(OwnKernels, ProductsIn8BitsKeepTheirRate) {
     if (row[0].get<double>() < 8192) continue;
     error.add(model.gemm({row[0], row[1], row[2]}, Precision::fp8).seconds, row[3].get<double>() * 1e-6);
   }
-  EXPECT_NEAR(error.bias(), 0, 0.05);
+  EXPECT_NEAR(error.bias(), 0, 0.03 * GetParam().slack);
   EXPECT_LT(error.mean(), 0.05);
 }
 
@@ -152,24 +157,31 @@ TEST_P(OwnKernels, AGroupedKernelPaysForTheStartOfEachTile) {
 
 // cuDNN 9.19 and FlashAttention-2, heads of 64 to 128, 1 to 128 of them, 512 tokens to 32 k, with the mask
 // and without. A kernel of more tokens ran at the power limit; one backward below 280 us waited for the host.
+// Within 16 % but for two shapes: 64 sequences of 128 tokens, and 32 of 512, whose backward pass differs by a
+// quarter between two runs; and FlashAttention-2's split kernels, which a second one adds up.
 TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
   for (const auto& [backend, kernel, bound] :
-       {std::tuple("cudnn", AttentionKernel::flash, 0.05), {"flash", AttentionKernel::flash2, 0.07}}) {
+       {std::tuple("cudnn", AttentionKernel::flash, 0.05), {"flash", AttentionKernel::flash2, 0.06}}) {
     Error forward, backward;
+    int far_off = 0;
     const json rows = measured().at("attention").at("rows");
     for (const json& row : rows) {
-      const double tokens = row[2], head_dim = row[5], ahead = row[7], back = row[8];
+      const double tokens = row[2], heads = row[3], head_dim = row[5], ahead = row[7], back = row[8];
       if (row[0] != backend || head_dim > 128 || tokens > 32768) continue;
-      const AttentionShape shape{row[1], row[3], row[4], tokens, tokens, head_dim, head_dim, row[6]};
+      const AttentionShape shape{row[1], heads, row[4], tokens, tokens, head_dim, head_dim, row[6]};
       const ComputeModel& model = short_of_the_limit();
-      forward.add(model.attention_forward(shape, kernel, Precision::bf16).seconds, ahead * 1e-6);
-      if (back >= 280)
-        backward.add(model.attention_backward(shape, kernel, Precision::bf16).seconds, back * 1e-6);
+      const double predicted = model.attention_forward(shape, kernel, Precision::bf16).seconds * 1e6;
+      const double predicted_back = model.attention_backward(shape, kernel, Precision::bf16).seconds * 1e6;
+      forward.add(predicted, ahead);
+      if (back >= 280) backward.add(predicted_back, back);
+      far_off += std::abs(predicted / ahead - 1) > 0.16;
+      far_off += back >= 280 && std::abs(predicted_back / back - 1) > 0.16;
     }
     EXPECT_GE(forward.count, 14) << backend;
     EXPECT_GE(backward.count, 10) << backend;
     EXPECT_LT(forward.mean(), bound) << backend;
     EXPECT_LT(backward.mean(), bound) << backend;
+    EXPECT_LE(far_off, 4) << backend;
   }
 }
 
@@ -220,7 +232,7 @@ TEST_P(OwnKernels, ProductsShareTheMemoryWithWhatCommunicationMoves) {
   }
   EXPECT_GE(error.count, 25);
   EXPECT_GT(slower / error.count, 0.005);
-  EXPECT_NEAR(error.bias(), 0.005, 0.03);
+  EXPECT_NEAR(error.bias(), 0.015, 0.02 * GetParam().slack);
   EXPECT_LT(error.mean(), 0.04);
 }
 }  // namespace topsim::workloads::own_kernels_test

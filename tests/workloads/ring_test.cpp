@@ -21,11 +21,12 @@ Sums sums_of(const PieceList& list) {
 }
 
 // A layer of Llama-3 70B on 8 tensor ranks, sequences of 8,192 tokens.
-PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
+PiecePair layer(const std::string& framework, ContextKind kind, int cp, int tp = 8) {
   WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp = tp;
   workload.framework = framework;
   workload.plan.cp = cp, workload.plan.cp_kind = kind;
-  workload.plan.pp = 1, workload.plan.dp = 8 / cp, workload.plan.recompute = RecomputeSpec{};
+  workload.plan.pp = 1, workload.plan.dp = 64 / (tp * cp), workload.plan.recompute = RecomputeSpec{};
   workload.model = complete(workload.model);
   const Plan plan = resolve(workload, 64);
   ComputeSettings settings;
@@ -74,6 +75,28 @@ TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
     EXPECT_NEAR(sums_of(ring.forward).sent, later * k, 1);
     EXPECT_NEAR(sums_of(ring.backward).sent, later * 2 * k, 1);
   }
+}
+
+// Two tensor ranks have 32 heads each, 4 of them of keys and values. After its exchange a rank of four has 8
+// heads, one of keys and values, and all queries; where keys are gathered, all heads of a quarter of the
+// queries. Nothing else differs.
+TEST(Ring, UlyssesComputesAPartOfTheHeads) {
+  const PiecePair ulysses = layer("megatron", ContextKind::ulysses, 4, 2);
+  const PiecePair gathered = layer("megatron", ContextKind::all_gather, 4, 2);
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const AttentionShape heads{1, 8, 1, 8192, 8192, 128, 128, true},
+      queries{1, 32, 4, 2048, 8192, 128, 128, true};
+  const auto forward = [&](const AttentionShape& shape) {
+    return compute.attention_forward(shape, AttentionKernel::flash, Precision::bf16).seconds;
+  };
+  const auto backward = [&](const AttentionShape& shape) {
+    return compute.attention_backward(shape, AttentionKernel::flash, Precision::bf16).seconds;
+  };
+  EXPECT_NEAR(sums_of(ulysses.forward).seconds - sums_of(gathered.forward).seconds,
+              forward(heads) - forward(queries), 1e-12);
+  EXPECT_NEAR(sums_of(ulysses.backward).seconds - sums_of(gathered.backward).seconds,
+              backward(heads) - backward(queries), 1e-12);
 }
 
 // PyTorch repeats the key-value head for all 8 heads, so K = 2 A, and adds in fp32. Passes forward 6 A, and

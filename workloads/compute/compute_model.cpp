@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "workloads/compute/flash_cost.hpp"
 #include "workloads/compute/formats.hpp"
 #include "workloads/compute/tiles.hpp"
 
@@ -63,16 +64,6 @@ constexpr double kEdge = 8192;
 // showed no difference for 2,501 (float8_experimental pull request 145); other chips were not seen.
 constexpr double kOddRows = 2;
 constexpr int kOddRowsCapability = 80;
-
-// Factor by which dropout slows a flash kernel and its backward pass, because random numbers are made for
-// every score. 0.695 and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313);
-// cuDNN 1.03 on an H200, 1.09 on a B300 (issue 3312). Ma et al. (arXiv 2410.07531) find far more in 8 bits.
-constexpr double kFlashDropout = 1.05;
-
-// The rate of heads narrower than 128, as a share of the rate at 128; linear in between.
-double narrowness(double width, double at_64) {
-  return width >= 128 ? 1 : 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
-}
 }  // namespace
 
 std::string_view units_of(Precision precision) {
@@ -259,40 +250,6 @@ double score_flops(const AttentionShape& shape) {
   const double pairs = shape.queries * shape.mean_keys();
   return 2 * shape.batch * shape.heads * pairs * (shape.head_dim + shape.value_dim);
 }
-
-// Kernels are compiled for heads of 32 and 64 numbers and wider ones: others compute padded (FlashAttention
-// 1: fmha.h, run_fmha_fwd_hdim32, 64 and 128).
-double padded(double head, double step) {
-  return head > 64 ? step * std::ceil(head / step) : head > 32 ? 64 : 32;
-}
-
-enum class FlashDirection : std::uint8_t { forward, backward };
-
-// Forward two products, Q K^T and P V, and a tile holds queries; backward five, Q K^T again, dO V^T, P^T dO,
-// dS K and dS^T Q, and a tile holds keys.
-KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
-                 FlashDirection direction, double element) {
-  const bool forward = direction == FlashDirection::forward;
-  const double head = padded(shape.head_dim, pass.head_step), value = padded(shape.value_dim, pass.head_step);
-  const double flops_per_pair = 2 * (forward ? head + value : 3 * head + 2 * value);
-  const AttentionTiles tiles{.heads = shape.batch * shape.heads,
-                             .rows = forward ? shape.queries : shape.keys,
-                             .keys = forward ? shape.keys : shape.queries,
-                             .causal = shape.causal,
-                             .window = shape.window};
-  const double keys = keys_until_done(tiles, pass.schedule, accelerator.compute_units);
-  const double places = std::max(1, accelerator.compute_units) * pass.schedule.at_once;
-  const double compute = (shape.dropout ? kFlashDropout : 1) * flops_per_pair * kTileRows * keys * places /
-                         (pass.rate * narrowness((head + value) / 2, pass.at_64));
-  const double bytes = element * shape.batch * (shape.head_dim + shape.value_dim) *
-                       (shape.queries * shape.heads + shape.keys * shape.kv_heads);
-  const double memory =
-      (forward ? 1 : 2.5) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
-  KernelCost cost;
-  cost.seconds = std::max(compute, memory);
-  cost.memory_seconds = memory > compute ? memory : 0;
-  return cost;
-}
 }  // namespace
 
 FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precision) const {
@@ -330,7 +287,7 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
     const FlashRates rates = flash_rates_of(kernel, precision);
-    cost = flash(accelerator_, shape, rates.forward, FlashDirection::forward, bytes_of(precision));
+    cost = flash_cost(accelerator_, shape, rates.forward, FlashDirection::forward, bytes_of(precision));
     cost.kernels = 1;
   } else {
     const double batch = shape.batch * shape.heads;
@@ -358,7 +315,8 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
   cost.kernels = 2;
   cost.flops = 2 * shape.batch * shape.heads * shape.queries * keys * width;
   const double memory = bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction);
-  const double compute = cost.flops / flash_rates_of(AttentionKernel::flash, precision).forward.rate;
+  const FlashPass pass = flash_rates_of(AttentionKernel::flash, precision).forward;
+  const double compute = cost.flops / pass.rate * (1 + pass.schedule.start / keys);
   cost.seconds = std::max(memory, compute) + 2 * seconds(settings_.memory_fixed);
   if (memory >= compute) cost.memory_seconds = cost.seconds;
   return cost;
@@ -371,7 +329,7 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     const FlashRates rates = flash_rates_of(kernel, precision);
     AttentionShape computed = shape;
     if (!rates.sees_window_backward) computed.window = 0;
-    cost = flash(accelerator_, computed, rates.backward, FlashDirection::backward, bytes_of(precision));
+    cost = flash_cost(accelerator_, computed, rates.backward, FlashDirection::backward, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion
   } else {
     const double batch = shape.batch * shape.heads;

@@ -18,24 +18,29 @@ struct Row {
     double start;  // keys
   };
   Pass forward, backward;
-  int at_once = 1;             // forward
-  bool splits = false;         // forward
-  bool longest_first = false;  // forward
-  double window_block = 128;   // forward
-  double head_step = 32;
+  double head_step = 1;
+  // Of the forward pass; every backward pass has tiles of 128 keys, the longest first.
+  double rows = 128;
+  int at_once = 1;
+  bool longest_first = false;
+  bool splits = false;
 };
+constexpr double kFlash2Heads = 32;  // HEADDIM_SWITCH (FlashAttention-2, static_switch.h)
 
 // Hopper: cuDNN 9.19 on an H100, heads of 128, 1 k to 32 k tokens, 8 heads to 128, with the mask and without:
 // one rate and one start fit all within 5 %, with tiles of 128 rows, the shortest first (forward) and the
-// longest first (backward). An H200 agrees with 1 to 64 heads, of which no constant comes
-// (tests/golden/accelerator), and so do 644 and 541 TFLOP/s with the mask at 8 k (NVIDIA/cudnn-frontend
-// benchmark/sdpa_benchmark_training/results, h200_919, llama3.1). Heads of 80 and 96 take as long as heads of
-// 128.
+// longest first (backward; tests/golden/accelerator). An H200 with 1 to 64 heads, of which neither comes,
+// agrees within 7 % but for forward kernels below 35 us (-9 to -11 %), and so do 644 and 541 TFLOP/s with the
+// mask at 8 k (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, h200_919, llama3.1). On the
+// H200 heads of 80 and 96 took as long as heads of 128 forward, and 8 to 13 % less backward; heads of 192
+// (whose values have as many) took 15 to 29 % longer backward than predicted, heads of 256 12 % less forward
+// and 6 to 16 % more backward.
 constexpr Row kHopper{
     .forward = {.share = 0.705, .start = 180}, .backward = {.share = 0.595, .start = 380}, .head_step = 64};
 // cuDNN of mid-2024 (Shah et al. 2024, figures 5 and 6), heads of 128, 512 tokens to 16 k: without the mask
 // 497, 574, 617, 609, 600 and 595 forward, 305, 408, 465, 499, 518 and 516 backward; 539 at 16 k with it,
-// which is 5 % less than these constants give. 582 without it at 8 k later that year
+// 5 % less than these constants give: kernels of 16 k tokens lose 4 % against those of 2 k without it too,
+// which a clock that falls explains and no start. 582 without it at 8 k later that year
 // (meta-pytorch/tritonbench pull request 141).
 constexpr Row kFirstOnHopper{
     .forward = {.share = 0.63, .start = 100}, .backward = {.share = 0.572, .start = 380}, .head_step = 64};
@@ -45,44 +50,47 @@ constexpr Row kHopper8{
     .forward = {.share = 0.534, .start = 460}, .backward = {.share = 0.45, .start = 760}, .head_step = 64};
 // A100: FlashAttention-2 at head size 128, 16 heads, 16 k tokens in all, causal: 0.52 of 312 TFLOP/s at 2 k
 // tokens, 0.70 at 16 k; 0.41 and 0.60 backward; 0.73 and 0.63 at most without the mask (Dao 2023, abstract
-// and figures 4-6; recalled). All five fit within 1 %, with the longest tiles first.
+// and figures 4-6; recalled). All six fit within 1 % with the longest tiles first, which stands for what two
+// that share a unit gain from each other there; in order they are 4 % apart.
 constexpr Row kA100{.forward = {.share = 0.747, .start = 310},
                     .backward = {.share = 0.658, .start = 480},
-                    .splits = true,
-                    .longest_first = true};
+                    .head_step = kFlash2Heads,
+                    .longest_first = true,
+                    .splits = true};
+// Chips whose kernels nobody timed, or without a number of units: an A100's with the wait for tiles in the
+// start.
+constexpr Row kUnmeasured{.forward = {.share = 0.73, .start = 320},
+                          .backward = {.share = 0.62, .start = 320}};
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
 // dsv3; compared in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and 1,114
-// TFLOP/s at 4 k with the mask (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's
-// prefill kernels differ, and no training library launches them. GB300 computes twice as many exponentials
-// per clock.
-constexpr double kTwoTiles = 256;  // of queries pass over the keys of both
-constexpr Row kBlackwellUltra{.forward = {.share = 0.871, .start = 425},
-                              .backward = {.share = 0.651, .start = 525},
-                              .window_block = kTwoTiles};
-constexpr Row kBlackwell{.forward = {.share = 0.733, .start = 475},
-                         .backward = {.share = 0.630, .start = 625},
-                         .window_block = kTwoTiles};
+// TFLOP/s at 4 k with the mask (Dao-AILab/flash-attention pull request 2605), and without it within 6 %:
+// 1,540, 1,706, 1,796, 1,837 and 1,882 forward at 1 to 16 k. TensorRT-LLM's prefill kernels differ, and no
+// training library launches them. GB300 computes twice as many exponentials per clock.
+constexpr double kTwoTiles = 256;  // of 128 queries pass over the keys of both (FlashAttention-4; recalled)
+constexpr Row kBlackwellUltra{
+    .forward = {.share = 0.873, .start = 175}, .backward = {.share = 0.651, .start = 525}, .rows = kTwoTiles};
+constexpr Row kBlackwell{
+    .forward = {.share = 0.736, .start = 225}, .backward = {.share = 0.63, .start = 625}, .rows = kTwoTiles};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
 // Added after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: these are
 // measurements of kernels, but those rows are no test of it.
-constexpr Row kFirstOnBlackwellUltra{.forward = {.share = 0.769, .start = 1000},
-                                     .backward = {.share = 0.556, .start = 800},
-                                     .window_block = kTwoTiles};
-constexpr Row kFirstOnBlackwell{.forward = {.share = 0.678, .start = 1075},
-                                .backward = {.share = 0.520, .start = 850},
-                                .window_block = kTwoTiles};
+constexpr Row kFirstOnBlackwellUltra{
+    .forward = {.share = 0.768, .start = 825}, .backward = {.share = 0.556, .start = 800}, .rows = kTwoTiles};
+constexpr Row kFirstOnBlackwell{
+    .forward = {.share = 0.678, .start = 900}, .backward = {.share = 0.52, .start = 850}, .rows = kTwoTiles};
 // The sweeps of 9.19 in fp8, relative to the fp8 rate.
-constexpr Row kBlackwellUltra8{.forward = {.share = 0.652, .start = 450},
-                               .backward = {.share = 0.381, .start = 425},
-                               .window_block = kTwoTiles};
-constexpr Row kBlackwell8{.forward = {.share = 0.459, .start = 425},
-                          .backward = {.share = 0.357, .start = 675},
-                          .window_block = kTwoTiles};
+constexpr Row kBlackwellUltra8{
+    .forward = {.share = 0.653, .start = 200}, .backward = {.share = 0.381, .start = 425}, .rows = kTwoTiles};
+constexpr Row kBlackwell8{
+    .forward = {.share = 0.459, .start = 175}, .backward = {.share = 0.357, .start = 675}, .rows = kTwoTiles};
 // On Blackwell heads of 64 numbers need as many exponentials as heads of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
+// Their starts: with windows of 128 and 1,024 keys, which leave little else (gpt-oss at 4 k in the sweeps
+// of 9.19 and 9.23), a tile takes 551 to 601 keys more forward and 332 to 438 backward.
+constexpr double kNarrowStart = 580, kNarrowStartBackward = 370;
 // The same ratio for cuDNN's backward pass in 8 bits, which also computes the keys outside a window: 9.23 on
 // a GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, the time that all keys
 // before a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k
@@ -97,6 +105,7 @@ constexpr double kNarrowHeads8Backward = 0.5;
 // without it 309, 350, 362, 368, 370 and 370; backward without it 214, 260, 291, 310, 318 and 322.
 constexpr Row kFlash2OnHopper{.forward = {.share = 0.38, .start = 120},
                               .backward = {.share = 0.327, .start = 400},
+                              .head_step = kFlash2Heads,
                               .at_once = 2,
                               .splits = true};
 // Heads of 64 in the same figures, at 16 k: 299 of 335 and 291 of 322. FlashAttention-3 has 473 of 616 and
@@ -111,7 +120,8 @@ constexpr double kFlash2SheetOnBlackwell = 989.4e12;
 // too, and one tile is enough to reach it: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9 causal, 81.8 and 71.0 for
 // heads of 64 (32 heads; Dao-AILab/flash-attention issue 1310).
 constexpr Row kFlash2OnCutHopper{.forward = {.share = 0.673, .start = 240},
-                                 .backward = {.share = 0.65, .start = 320}};
+                                 .backward = {.share = 0.65, .start = 320},
+                                 .head_step = kFlash2Heads};
 // The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
 // 3, recalled; its abstract says 25-40 % over all). On later parts it is scaled as version 2 is between them
 // and an A100. Added after the predictions of MosaicML's rows were the faster the longer the sequence, so
@@ -128,10 +138,16 @@ constexpr Row kFlash1OnHopper{
 // and 99.2 backward (apache/tvm, tl_doc/flash_perf.md), of 163.1. An RTX 5090 agrees: 190.6, cuDNN 203.6, 4 k
 // queries on 8 k keys at 400 W ("Writing Speed-of-Light Flash Attention for 5090", gau-nernst, as quoted by
 // hckr.top). Its sm_120 has no tensor memory and takes Ada's path (pull requests 2329, 2592).
-constexpr Row kAda{.forward = {.share = 1.0, .start = 0}, .backward = {.share = 0.876, .start = 300}};
+constexpr Row kAda{.forward = {.share = 1.0, .start = 0},
+                   .backward = {.share = 0.876, .start = 300},
+                   .head_step = kFlash2Heads,
+                   .splits = true};
 // RTX A5000, 111 TFLOP/s, heads of 64: 81.9 forward from 512 tokens to 8 k; 52.9 to 77.4 backward
 // (gpu-mode/ring-attention issue 10). RTX 3090: 65.6 of 76.6 at 1 k (nshepperd/flash_attn_jax issue 5).
-constexpr Row kGa102{.forward = {.share = 0.90, .start = 32}, .backward = {.share = 0.87, .start = 261}};
+constexpr Row kGa102{.forward = {.share = 0.90, .start = 32},
+                     .backward = {.share = 0.87, .start = 261},
+                     .head_step = kFlash2Heads,
+                     .splits = true};
 // aiter's assembly kernels on MI300X and MI355X, causal, 1 k to 16 k tokens, 64 heads of queries
 // (ROCm/aiter op_tests/cpp/mha/README.md@0403bcd: MI300X 440, 512, 545 TFLOP/s forward at 2, 4 and 8 k and
 // 345, 400, 434 backward; MI355X 900, 1,175, 1,318 and 625, 715, 773), of 781.9 and 1,565. Backward with
@@ -183,9 +199,9 @@ FlashRates rates_of(const Row& row, double whole, double best) {
   const double backward = row.backward.share / row.forward.share;
   return {.forward = {.rate = std::min(row.forward.share * whole, best),
                       .schedule = {.start = row.forward.start,
+                                   .rows = row.rows,
                                    .at_once = row.at_once,
                                    .longest_first = row.longest_first,
-                                   .window_block = row.window_block,
                                    .splits = row.splits},
                       .head_step = row.head_step},
           .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
@@ -257,10 +273,12 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
                                 of.measured ? of.best : std::numeric_limits<double>::infinity());
     rates.forward.at_64 = kNarrowHeads;
     rates.backward.at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
+    rates.forward.start_at_64 = kNarrowStart;
+    if (!narrow) rates.backward.start_at_64 = kNarrowStartBackward;
     rates.sees_window_backward = !narrow;
     return rates;
   }
   if (const Row* row = row_of_best(accelerator)) return rates_of(*row, of.best, of.best);
-  return rates_of(kA100, of.peak, of.best);
+  return rates_of(capability >= 80 ? kA100 : kUnmeasured, of.peak, of.best);
 }
 }  // namespace topsim::workloads

@@ -54,6 +54,10 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   shape_.value_dim = value_width(kernels.model);
   shape_.causal = kernels.model.attention.causal;
   shape_.dropout = plan.dropout;
+  if (plan.cp > 1 && plan.cp_kind == ContextKind::ulysses) {  // a part of the heads and all of the sequence
+    shape_.heads /= plan.cp, shape_.kv_heads = std::max(1.0, kv_heads_ / plan.cp);
+    shape_.queries *= plan.cp;
+  }
   windowed_ = shape_;
   windowed_.window = kernels.model.attention.window;
   if (!latent_) {

@@ -71,14 +71,15 @@ def timed(name: str, function: Callable[..., Tensors], forward: float, backward:
     fused = torch.compile(function)
     with torch.no_grad():
         ahead = seconds_per_call([partial(fused, *inputs)], most=100)
-    rows = [[name, *inputs[0].shape[-2:], int(forward), microseconds(ahead)]]
+    width = inputs[0].numel() // ROWS
+    rows = [[name, ROWS, width, int(forward), microseconds(ahead)]]
     if backward <= 0:
         return rows
     learnt = tuple(x.requires_grad_() for x in inputs if x.dtype == torch.bfloat16)
     output = fused(*inputs)
     dy = None if output.ndim == 0 else torch.randn_like(output)
     back = seconds_per_call([gradient(output, learnt, dy)], most=100)
-    return rows + [[f"{name}_bwd", *inputs[0].shape[-2:], int(backward), microseconds(back)]]
+    return rows + [[f"{name}_bwd", ROWS, width, int(backward), microseconds(back)]]
 
 
 def compiled() -> dict:
@@ -98,7 +99,7 @@ def compiled() -> dict:
              ("cast32", cast32, 6 * numbers, 0, random_numbers(ROWS, WIDTH)),
              ("rms_norm", rms_norm, 4 * numbers, 6 * numbers, random_numbers(ROWS, WIDTH), weight),
              ("layer_norm", layer_norm, 4 * numbers, 6 * numbers, random_numbers(ROWS, WIDTH), weight),
-             ("add_norm", add_norm, 8 * numbers, 0, *pair(WIDTH), weight.detach()),
+             ("add_norm", add_norm, 8 * numbers, 0, *pair(WIDTH), weight),
              ("swiglu", swiglu, 6 * wide, 10 * wide, *pair(WIDE)),
              ("gelu_bias", gelu_bias, 4 * wide, 6 * wide, random_numbers(ROWS, WIDE), random_numbers(WIDE)),
              ("dropout_add", dropout_add, 6 * numbers, 0, *pair(WIDTH)),

@@ -6,9 +6,11 @@ unrolled, recomputed by a policy, Adam in fp32 after clipping to a norm of one.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import statistics
 import time
+from collections.abc import Callable
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
@@ -34,8 +36,11 @@ STEPS = (
     ("llama", 8, 4096, 32, 8, 14336, 128256, 8192, 1, "full", "cudnn", True),
     ("llama", 4, 8192, 64, 8, 28672, 32000, 4096, 2, "weight dots", "cudnn", True),
 )
+Array = jax.Array
+Weights = dict[str, Array]
 
-def norm(x, scale, bias):
+
+def norm(x: Array, scale: Array, bias: Array | None) -> Array:
     wide = x.astype(jnp.float32)
     if bias is not None:
         wide -= wide.mean(-1, keepdims=True)
@@ -44,7 +49,7 @@ def norm(x, scale, bias):
     return (wide if bias is None else wide + bias).astype(x.dtype)
 
 
-def rotated(x):
+def rotated(x: Array) -> Array:
     tokens, size = x.shape[1], x.shape[3]
     angles = jnp.arange(tokens)[:, None] * (5e5 ** (-jnp.arange(size // 2) * 2 / size))
     sine, cosine = (f(angles)[None, :, None, :] for f in (jnp.sin, jnp.cos))
@@ -53,7 +58,7 @@ def rotated(x):
     return turned.astype(x.dtype)
 
 
-def layer(heads, kv_heads, attention, is_llama, x, weights):
+def layer(heads: int, kv_heads: int, attention: str, is_llama: bool, x: Array, weights: Weights) -> Array:
     weights = jax.tree.map(lambda w: w.astype(jnp.bfloat16) if w.ndim > 1 else w, weights)
     size = x.shape[-1] // heads
     y = norm(x, weights["norm1"], weights.get("norm1_bias"))
@@ -73,7 +78,7 @@ def layer(heads, kv_heads, attention, is_llama, x, weights):
     return x + y @ weights["down"] + weights["down_bias"].astype(x.dtype)
 
 
-def shapes(is_llama, width, heads, kv_heads, hidden):
+def shapes(is_llama: bool, width: int, heads: int, kv_heads: int, hidden: int) -> dict[str, tuple[int, ...]]:
     of_qkv = width // heads * (heads + 2 * kv_heads)
     found = {"norm1": (width,), "norm2": (width,), "qkv": (width, of_qkv), "out": (width, width),
              "up": (width, hidden), "down": (hidden, width)}
@@ -83,7 +88,8 @@ def shapes(is_llama, width, heads, kv_heads, hidden):
             "out_bias": (width,), "up_bias": (hidden,), "down_bias": (width,)}
 
 
-def loss(one_layer, looped, parameters, tokens, labels):
+def loss(one_layer: Callable[[Array, Weights], Array], looped: bool, parameters: dict, tokens: Array,
+         labels: Array) -> Array:
     x = parameters["embedding"][tokens].astype(jnp.bfloat16)
     if looped:
         x, _ = jax.lax.scan(lambda x, weights: (one_layer(x, weights), None), x, parameters["layers"])
@@ -96,7 +102,7 @@ def loss(one_layer, looped, parameters, tokens, labels):
     return (jax.nn.logsumexp(logits, -1) - right).mean()
 
 
-def adam(parameters, first, second, gradients):
+def adam(parameters: dict, first: dict, second: dict, gradients: dict) -> tuple[dict, dict, dict]:
     total = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
     gradients = jax.tree.map(lambda g: g * jnp.minimum(1, 1 / total), gradients)
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
@@ -106,22 +112,26 @@ def adam(parameters, first, second, gradients):
     return parameters, first, second
 
 
-def step_times(model, layers, width, heads, kv_heads, hidden, vocabulary, tokens, sequences, recompute,
-               attention, looped):
+def step_times(model: str, layers: int, width: int, heads: int, kv_heads: int, hidden: int, vocabulary: int,
+               tokens: int, sequences: int, recompute: str, attention: str, looped: bool) -> list[float]:
     is_llama = model == "llama"
     one_layer = functools.partial(layer, heads, kv_heads, attention, is_llama)
     if recompute != "none":
         one_layer = jax.checkpoint(one_layer, policy=POLICIES[recompute], prevent_cse=not looped)
 
-    def weights(key, *stacked):
-        return {name: 0.02 * jax.random.normal(key, (*stacked, *shape))
+    keys = map(functools.partial(jax.random.fold_in, jax.random.key(0)), itertools.count())
+
+    def drawn(*shape: int) -> Array:
+        return 0.02 * jax.random.normal(next(keys), shape)
+
+    def weights(*stacked: int) -> Weights:
+        return {name: drawn(*stacked, *shape)
                 for name, shape in shapes(is_llama, width, heads, kv_heads, hidden).items()}
 
-    key = jax.random.key(0)
-    parameters = {"embedding": 0.02 * jax.random.normal(key, (vocabulary, width)),
-                  "output": 0.02 * jax.random.normal(key, (width, vocabulary)), "norm": jnp.ones(width),
-                  "layers": weights(key, layers) if looped else [weights(key) for _ in range(layers)]}
-    ids = jax.random.randint(key, (sequences, tokens), 0, vocabulary)
+    parameters = {"embedding": drawn(vocabulary, width), "output": drawn(width, vocabulary),
+                  "norm": jnp.ones(width),
+                  "layers": weights(layers) if looped else [weights() for _ in range(layers)]}
+    ids = jax.random.randint(next(keys), (sequences, tokens), 0, vocabulary)
 
     @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
     def step(parameters, first, second):
