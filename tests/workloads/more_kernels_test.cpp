@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/scenario/read/shipped.hpp"
+#include "topology/catalogue/link_entry.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::workloads::more_kernels_test {
