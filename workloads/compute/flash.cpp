@@ -88,9 +88,11 @@ constexpr Row kBlackwell8{
 // On Blackwell heads of 64 numbers need as many exponentials as heads of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
-// Their starts: with windows of 128 and 1,024 keys, which leave little else (gpt-oss at 4 k in the sweeps
-// of 9.19 and 9.23), a tile takes 551 to 601 keys more forward and 332 to 438 backward.
-constexpr double kNarrowStart = 580, kNarrowStartBackward = 370;
+// Forward their start is the same: cuDNN without a mask 979, 1,069, 1,113, 1,147 and 1,157 TFLOP/s at 1 to 16
+// k, 32 heads (same pull request). With windows of 128 and 1,024 keys, which leave little else (gpt-oss at 4
+// k in the sweeps of 9.19 and 9.23), a tile takes 551 to 601 keys more than its own, so that masking both
+// edges costs 355. Backward they leave 332 to 438 keys for the start.
+constexpr double kWindowStart = 355, kNarrowStartBackward = 370;
 // The same ratio for cuDNN's backward pass in 8 bits, which also computes the keys outside a window: 9.23 on
 // a GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, the time that all keys
 // before a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k
@@ -273,7 +275,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
                                 of.measured ? of.best : std::numeric_limits<double>::infinity());
     rates.forward.at_64 = kNarrowHeads;
     rates.backward.at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
-    rates.forward.start_at_64 = kNarrowStart;
+    rates.forward.window_start = kWindowStart;
     if (!narrow) rates.backward.start_at_64 = kNarrowStartBackward;
     rates.sees_window_backward = !narrow;
     return rates;
