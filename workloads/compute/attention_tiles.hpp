@@ -6,10 +6,9 @@
 // head, each the next one when it is free:
 //
 //   without a mask  ceil(tiles / units) x (keys + start)
-//   with it         the schedule is played, which ends after about  sum / units + 0.5 x longest  or more
-//   where the
-//                   shortest tiles of a head come first, and earlier where the longest do
+//   with it         the schedule is played, until about  sum / units + 0.5 x longest
 //
+// It ends later where few tiles come, the shortest of a head first, and earlier where the longest come first.
 // So a head more costs nothing where units were idle, and few heads wait for their longest tile.
 //
 // A library of which two tiles share a unit: one that has a unit to itself takes 0.6 of the time. Where fewer

@@ -316,7 +316,7 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
   cost.flops = 2 * shape.batch * shape.heads * shape.queries * keys * width;
   const double memory = bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction);
   const FlashPass pass = flash_rates_of(AttentionKernel::flash, precision).forward;
-  const double compute = cost.flops / pass.rate * (1 + pass.schedule.start / keys);
+  const double compute = cost.flops / pass.rate * (1 + pass.schedule.start / std::max(1.0, keys));
   cost.seconds = std::max(memory, compute) + 2 * seconds(settings_.memory_fixed);
   if (memory >= compute) cost.memory_seconds = cost.seconds;
   return cost;

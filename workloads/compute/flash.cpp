@@ -64,9 +64,9 @@ constexpr Row kUnmeasured{.forward = {.share = 0.73, .start = 320},
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
 // dsv3; compared in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and 1,114
-// TFLOP/s at 4 k with the mask (Dao-AILab/flash-attention pull request 2605), and without it within 6 %:
-// 1,540, 1,706, 1,796, 1,837 and 1,882 forward at 1 to 16 k. TensorRT-LLM's prefill kernels differ, and no
-// training library launches them. GB300 computes twice as many exponentials per clock.
+// TFLOP/s at 4 k with the mask (Dao-AILab/flash-attention pull request 2605); without it 1,540, 1,706, 1,796,
+// 1,837 and 1,882 forward at 1 to 16 k, 7 to 9 % more than these constants give. TensorRT-LLM's prefill
+// kernels differ, and no training library launches them. GB300 computes twice as many exponentials per clock.
 constexpr double kTwoTiles = 256;  // of 128 queries pass over the keys of both (FlashAttention-4; recalled)
 constexpr Row kBlackwellUltra{
     .forward = {.share = 0.873, .start = 175}, .backward = {.share = 0.651, .start = 525}, .rows = kTwoTiles};

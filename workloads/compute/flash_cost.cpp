@@ -33,6 +33,7 @@ KernelCost flash_cost(const topology::Accelerator& accelerator, const AttentionS
   const double flops_per_pair = 2 * (forward ? head + value : 3 * head + 2 * value);
   const double narrow = narrowness((head + value) / 2);
   TileSchedule schedule = pass.schedule;
+  schedule.splits = schedule.splits && !shape.dropout;
   if (shape.causal && shape.window > 0 && shape.window < shape.keys) schedule.start += pass.window_start;
   if (pass.start_at_64 > 0) schedule.start += narrow * (pass.start_at_64 - schedule.start);
   // Of all queries that see a key a rank with a part of them has its share.
