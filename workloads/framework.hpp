@@ -120,8 +120,8 @@ struct ExchangeFacts {
   bool ends_stay = false;
   double prefetched_least = 0;  // ends_stay: behind the embedding, gathers until the head has so many
   bool copies_gathered = true;  // out of the gather's buffer into parameters; else those are views of it
-  bool casts_stay = true;  // 16-bit copies of fp32 weights, until the backward pass (autocast); else a unit's
-  bool joins_gradients = true;        // ZeRO-3: copied into the buffer that is reduced
+  bool casts_stay = true;       // 16-bit copies of all fp32 weights are kept; else of one unit
+  bool joins_gradients = true;  // ZeRO-3: copied into the buffer that is reduced
   bool gathers_what_is_read = false;  // no embedding for its gradient, which a module's hook would gather
   bool double_buffers = false;        // gradients of two units have buffers of their own all the time
   bool drains_reductions = false;     // every backward pass that reduces ends when all its reductions have

@@ -6,8 +6,7 @@ import unittest
 import program
 
 GOLDEN = program.ROOT / "tests/golden/accelerator"
-# A group of one rank casts whole shards and copies what others would reduce: 5 to 10 % of a step, not predicted.
-ALONE = {"1b": {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192},
+LLAMA = {"1b": {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192},
          "8b": {"hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336}}
 
 
@@ -69,13 +68,14 @@ class AcceleratorSteps(unittest.TestCase):
                                         step["micro_batch"], "none")
                 self.check(step, result["step"]["seconds"], step["step"], -0.05, 0.05)
 
+    # A group of one rank casts whole shards and copies what others would reduce: 5 to 10 % of a step, not predicted.
     # At its power limit this H200 kept 663 TFLOP/s, an H100 702; the catalogue has 730 for both.
     def test_steps_of_llama_read_fast_by_what_a_group_of_one_copies(self):
         for name, node, least in (("h100-sxm5", "h100x1", -0.10), ("h200-sxm", "h200x1", -0.12)):
             for step in measured(name, "steps"):
-                if step["model"] not in ALONE or step["sequence"] < 4096:  # shorter ones wait for the host
+                if step["model"] not in LLAMA or step["sequence"] < 4096:  # shorter ones wait for the host
                     continue
-                model = {"vocab": 128256, "gated_ffn": True, **ALONE[step["model"]], "layers": step["layers"]}
+                model = {"vocab": 128256, "gated_ffn": True, **LLAMA[step["model"]], "layers": step["layers"]}
                 result = self.predicted(node, model, "fsdp@2026-compile" if step["compiled"] else "fsdp@2026-eager",
                                         step["sequence"], step["micro_batch"], step["recompute"])
                 self.check(step, result["step"]["seconds"], step["step"], least, 0)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <random>
 #include <vector>
@@ -61,6 +62,16 @@ TEST(AttentionTiles, WithoutUnitsNothingWaits) {
   EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 512, .keys = 512}, kPlain, 0), 1280 + 4 * 10);
   EXPECT_NEAR(keys_until_done({.heads = 100.5, .rows = 512, .keys = 512}, kPlain, 0), 100.5 * 1320, 1320);
   EXPECT_DOUBLE_EQ(keys_until_done({.heads = 1, .rows = 300, .keys = 300}, kPlain, 0), 600 + 3 * 10);
+}
+
+// 3,000 heads of 4 tiles on 2 units are far more than what is played. Each head has 10 blocks and 4 starts,
+// so an even share is 3,000 x 1,320 / 2; the end is later by less than the longest tile.
+TEST(AttentionTiles, ManyHeadsAreAnEvenShareAndATail) {
+  const AttentionTiles tiles{.heads = 3000, .rows = 512, .keys = 512};
+  const double even = 3000 * 1320 / 2.0;
+  EXPECT_GE(keys_until_done(tiles, kPlain, 2), even);
+  EXPECT_LT(keys_until_done(tiles, kPlain, 2), even + 522);
+  EXPECT_LT(keys_until_done(tiles, {.start = 10, .longest_first = true}, 2), even + 522);
 }
 
 // Every tile played, in order.

@@ -2,10 +2,12 @@
 // products of stored scores, and DeepSeek's heads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sim/scenario/read/shipped.hpp"
 #include "topology/catalogue/link_entry.hpp"
@@ -79,7 +81,7 @@ TEST(MoreKernels, OneQueryReadsItsKeysAndValues) {
     errors.add(model.attention_decode(shape, Precision::bf16, Precision::bf16).seconds,
                row[5].get<double>() * 1e-6);
   }
-  EXPECT_GE(errors.count, 20);
+  EXPECT_EQ(errors.count, 20);
   EXPECT_LT(errors.mean(), 0.09);
   EXPECT_LT(errors.worst, 0.16);
 }
@@ -101,8 +103,8 @@ TEST(MoreKernels, CopiesToTheHostReachThePayloadOfPcie) {
   EXPECT_EQ(copies, 8);
 }
 
-// DeepSeek's: queries and keys of 192 numbers, values of 128. cuDNN's backward pass is up to 17 % slower than
-// its products are with heads of 128.
+// DeepSeek's: queries and keys of 192 numbers, values of 128. All are predicted too fast, forward by up to 5
+// %, backward by up to 16.
 TEST(MoreKernels, LatentAttentionTakesItsTiles) {
   for (const auto& [file, id] : {std::pair("h100-sxm5-more", "h100-sxm5"), {"h200-sxm", "h200-sxm"}}) {
     const topology::Accelerator hopper = cool(id);
@@ -114,7 +116,7 @@ TEST(MoreKernels, LatentAttentionTakesItsTiles) {
                    backward = row[5].get<double>() * 1e-6;
       const AttentionShape shape{row[1], heads, heads, row[2], row[2], 192, 128};
       EXPECT_NEAR(model.attention_forward(shape, AttentionKernel::flash, Precision::bf16).seconds, forward,
-                  0.08 * forward);
+                  0.06 * forward);
       EXPECT_NEAR(model.attention_backward(shape, AttentionKernel::flash, Precision::bf16).seconds, backward,
                   0.17 * backward);
     }

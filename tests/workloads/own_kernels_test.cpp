@@ -1,7 +1,8 @@
-// The model of single kernels against kernels of an H100 that were timed for topsim
-// (tests/golden/accelerator/h100-sxm5.json, tests/bench/accelerator). Where a constant was read from these
-// figures the bound says how well one constant holds for all of them; products larger than 30 GFLOP, FP8 and
-// the products of experts one by one are blind.
+// The model of single kernels against kernels that were timed for topsim (tests/golden/accelerator,
+// tests/bench/accelerator). Where a constant was read from h100-sxm5.json the bound says how well one
+// constant holds for all of them; products larger than 30 GFLOP, 8 bits and the products of experts one by
+// one are blind. The other run on that chip is blind altogether, and so is the H200 but for how cuDNN pads
+// heads and for FlashAttention-2's tiles that are alone on their unit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sim/scenario/read/shipped.hpp"
 #include "workloads/compute/compute_model.hpp"
@@ -155,13 +157,13 @@ TEST_P(OwnKernels, AGroupedKernelPaysForTheStartOfEachTile) {
   EXPECT_LT(error.mean(), 0.07);
 }
 
-// cuDNN 9.19 and FlashAttention-2, heads of 64 to 128, 1 to 128 of them, 512 tokens to 32 k, with the mask
-// and without. A kernel of more tokens ran at the power limit; one backward below 280 us waited for the host.
-// Within 16 % but for two shapes: 64 sequences of 128 tokens, and 32 of 512, whose backward pass differs by a
-// quarter between two runs; and FlashAttention-2's split kernels, which a second one adds up.
+// cuDNN 9.19 and FlashAttention-2, heads of 64 to 128, 1 to 768 of all sequences, 128 tokens to 32 k, with
+// the mask and without. A kernel of more tokens ran at the power limit; one backward below 280 us waited for
+// the host. Within 16 % but for two shapes: 64 sequences of 128 tokens, and 32 of 512, whose backward pass
+// differs by a quarter between two runs; and FlashAttention-2's split kernels, which a second one adds up.
 TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
-  for (const auto& [backend, kernel, bound] :
-       {std::tuple("cudnn", AttentionKernel::flash, 0.05), {"flash", AttentionKernel::flash2, 0.06}}) {
+  for (const auto& [backend, kernel, bound, exceptions] :
+       {std::tuple("cudnn", AttentionKernel::flash, 0.05, 1), {"flash", AttentionKernel::flash2, 0.06, 4}}) {
     Error forward, backward;
     int far_off = 0;
     const json rows = measured().at("attention").at("rows");
@@ -178,10 +180,10 @@ TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
       far_off += back >= 280 && std::abs(predicted_back / back - 1) > 0.16;
     }
     EXPECT_GE(forward.count, 14) << backend;
-    EXPECT_GE(backward.count, 10) << backend;
+    EXPECT_GE(backward.count, 13) << backend;
     EXPECT_LT(forward.mean(), bound) << backend;
     EXPECT_LT(backward.mean(), bound) << backend;
-    EXPECT_LE(far_off, 4) << backend;
+    EXPECT_LE(far_off, exceptions) << backend;
   }
 }
 

@@ -5,8 +5,9 @@
 //
 // rate [FLOP/s]: of all units, on keys alone. It and the start of a tile are read from benchmarks of kernels,
 // never from a step; flash.cpp names them row by row. Where a best matrix product was measured, no kernel is
-// faster. Mean error on kernels of an H200 of which no constant comes: cuDNN 4 % (43 forward, 27 backward),
-// FlashAttention-2 6 and 2 %. Few heads on other chips than Hoppers were never compared.
+// faster. Mean error on kernels of an H200, of which come only how cuDNN pads heads and what a tile alone on
+// its unit takes: cuDNN 4 % (43 forward, 27 backward), FlashAttention-2 5 and 2 %. Few heads on other chips
+// than Hoppers were never compared.
 #pragma once
 
 #include "topology/catalogue.hpp"

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/compute/flash.hpp"
 
 namespace topsim::workloads {
 
