@@ -12,7 +12,7 @@ LLAMA = {"1b": {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn":
 
 def measured(name, section):
     table = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))[section]
-    return [dict(zip(table["columns"], row)) for row in table["rows"]]
+    return [{"file": name, **dict(zip(table["columns"], row))} for row in table["rows"]]
 
 
 class AcceleratorSteps(unittest.TestCase):

@@ -1,11 +1,12 @@
 // The attention model against published kernel times.
 #include <gtest/gtest.h>
 
-#include "sim/scenario/read/shipped.hpp"
+#include "tests/workloads/timed_kernels.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::workloads::attention_test {
+using namespace testing;
 
 struct Measured {
   const char* gpu;
@@ -13,13 +14,6 @@ struct Measured {
   double tokens, heads, kv_heads, head_dim, value_dim, window, batch;
   double forward_ms, backward_ms;
 };
-
-// Benchmarks of a few calls end before the power limit lowers the clock.
-topology::Accelerator cool(const topology::Catalogue& catalogue, const char* gpu) {
-  topology::Accelerator accelerator = catalogue.accelerator(gpu);
-  accelerator.sustained_flops.clear();
-  return accelerator;
-}
 
 // cuDNN 9.19, causal (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results of February 2026,
 // directories gb200_919_only_cudnn and gb300_919_only_cudnn). The rows without a window set the model's
@@ -57,11 +51,10 @@ const std::vector<Measured>& rows() {
 }
 
 TEST(Attention, BlackwellsKernelsTakeTheTimesThatCudnnPublishes) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
   for (const Measured& row : rows()) {
     SCOPED_TRACE(std::string(row.gpu) + " " + std::to_string(static_cast<int>(row.tokens)) + " window " +
                  std::to_string(static_cast<int>(row.window)));
-    const topology::Accelerator accelerator = cool(catalogue, row.gpu);
+    const topology::Accelerator accelerator = cool(row.gpu);
     const ComputeModel model(accelerator, {});
     AttentionShape shape{row.batch,    row.heads,     row.kv_heads, row.tokens, row.tokens,
                          row.head_dim, row.value_dim, true,         false,      row.window};
@@ -80,8 +73,7 @@ TEST(Attention, BlackwellsKernelsTakeTheTimesThatCudnnPublishes) {
 // (Dao-AILab/flash-attention pull request 2605). Their rate is another library's; that a start is worth as
 // many keys as for heads of 128 was seen here.
 TEST(Attention, HeadsOf64OnABlackwellAreAsFastAsPublished) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
-  const topology::Accelerator accelerator = cool(catalogue, "gb200");
+  const topology::Accelerator accelerator = cool("gb200");
   const ComputeModel model(accelerator, {});
   for (const auto& [tokens, whole, masked] : {std::tuple(1024.0, 979.0, 627.0),
                                               {2048, 1069, 827},
@@ -101,10 +93,9 @@ TEST(Attention, HeadsOf64OnABlackwellAreAsFastAsPublished) {
 // whose backward pass has 1,360 and 1,209 TFLOP/s (pull requests 2605 and 2280). FlashAttention-4 on the
 // GB200 reaches 1,540, 1,706, 1,796, 1,837 and 1,882 at 1 to 16 k.
 TEST(Attention, BlackwellsKernelsWithoutAMaskAreThoseOfOtherBenchmarks) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
   const auto check = [&](const char* gpu, double tokens, bool causal, double forward, double backward,
                          double bound) {
-    const topology::Accelerator accelerator = cool(catalogue, gpu);
+    const topology::Accelerator accelerator = cool(gpu);
     const ComputeModel model(accelerator, {});
     const AttentionShape shape{32768 / tokens, 16, 16, tokens, tokens, 128, 128, causal};
     const KernelCost ahead = model.attention_forward(shape, AttentionKernel::flash, Precision::bf16);
@@ -124,13 +115,12 @@ TEST(Attention, BlackwellsKernelsWithoutAMaskAreThoseOfOtherBenchmarks) {
 // cuDNN 9.13 of September 2025, at lengths where the overhead of PyTorch's calls does not matter: 128 query
 // heads, 8 key heads.
 TEST(Attention, TheLibraryOf2025IsSlower) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
   const std::vector<Measured> rows{{"b200", Precision::bf16, 8192, 128, 8, 128, 128, 0, 1, 1.877, 5.833},
                                    {"b200", Precision::bf16, 32768, 128, 8, 128, 128, 0, 1, 24.795, 79.338},
                                    {"gb300", Precision::bf16, 8192, 128, 8, 128, 128, 0, 1, 1.470, 4.865},
                                    {"gb300", Precision::bf16, 32768, 128, 8, 128, 128, 0, 1, 19.592, 66.679}};
   for (const Measured& row : rows) {
-    const topology::Accelerator accelerator = cool(catalogue, row.gpu);
+    const topology::Accelerator accelerator = cool(row.gpu);
     const ComputeModel model(accelerator, {});
     const AttentionShape shape{1, 128, 8, row.tokens, row.tokens, 128, 128, true, false, 0};
     const double forward = model.attention_forward(shape, AttentionKernel::flash2025, row.precision).seconds;
@@ -146,8 +136,7 @@ TEST(Attention, TheLibraryOf2025IsSlower) {
 // (meta-pytorch/tritonbench pull request 171); backward 281, 302, 315 and 329, 32 heads of 64
 // (Dao-AILab/flash-attention issue 1589). PyTorch left alone takes cuDNN there.
 TEST(Attention, FlashAttention2IsNoFasterOnABlackwellThanOnAHopper) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
-  const topology::Accelerator accelerator = cool(catalogue, "b200");
+  const topology::Accelerator accelerator = cool("b200");
   const ComputeModel model(accelerator, {});
   for (const auto& [tokens, forward, backward] : {std::tuple(1024.0, 315.1, 280.6),
                                                   {2048.0, 352.1, 301.6},
@@ -173,15 +162,14 @@ TEST(Attention, FlashAttention2IsNoFasterOnABlackwellThanOnAHopper) {
 // once its clock has fallen (flashinfer pull request 2899), a ratio of 0.853. The catalogue derates attention
 // by the ratio of matrix products in 16 bits: 1,342 / 1,549 = 0.866.
 TEST(Attention, ABlackwellAtItsPowerLimitSlowsAttentionAsMuchAsProducts) {
-  const topology::Catalogue catalogue = scenario::shipped_catalogue();
-  const topology::Accelerator free = cool(catalogue, "b200");
+  const topology::Accelerator free = cool("b200");
   const AttentionShape shape{4, 16, 16, 8192, 8192, 128, 128, true, false, 0};
   const auto seconds = [&](const topology::Accelerator& accelerator) {
     return ComputeModel(accelerator, {})
         .attention_forward(shape, AttentionKernel::flash, Precision::bf16)
         .seconds;
   };
-  EXPECT_NEAR(seconds(free) / seconds(catalogue.accelerator("b200")), 1237.0 / 1450, 0.02);
+  EXPECT_NEAR(seconds(free) / seconds(shipped().accelerator("b200")), 1237.0 / 1450, 0.02);
 }
 
 // Causal, without a window: 4096 / 2 = 2048 keys per query on average. With a window of 128 every query sees
@@ -211,9 +199,7 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
 // cuDNN of mid-2024 on an H100 (figures 5 to 7 of FlashAttention-3's paper), which `flash2025` is there:
 // heads of 128, 16 k tokens in all, TFLOP/s. In 8 bits no release is told apart.
 TEST(Attention, KernelsOf2024OnAHopperAreThoseOfItsAuthors) {
-  const topology::Catalogue shipped = scenario::shipped_catalogue();
-  topology::Accelerator accelerator = shipped.accelerator("h100-sxm5");
-  accelerator.sustained_flops.clear();  // these kernels ran for too short a time for the power limit
+  const topology::Accelerator accelerator = cool("h100-sxm5");
   const ComputeModel compute(accelerator, {});
   const auto rate = [&](double tokens, bool causal, bool backward, AttentionKernel kernel,
                         Precision precision) {

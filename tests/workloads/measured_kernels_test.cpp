@@ -5,18 +5,14 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/scenario/read/shipped.hpp"
+#include "tests/workloads/timed_kernels.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 
 namespace topsim::workloads::measured_kernels_test {
-
-const topology::Catalogue& catalogue() {
-  static const topology::Catalogue shipped = scenario::shipped_catalogue();
-  return shipped;
-}
+using namespace testing;
 
 struct Measured {
   const char* gpu;
@@ -59,7 +55,7 @@ TEST(MeasuredAttention, KernelsReachWhatTheirLibrariesPublish) {
   };
   for (const Measured& row : rows) {
     SCOPED_TRACE(::testing::Message() << row.gpu << " " << row.tokens << (row.causal ? " causal" : ""));
-    const ComputeModel model(catalogue().accelerator(row.gpu), {});
+    const ComputeModel model(shipped().accelerator(row.gpu), {});
     EXPECT_NEAR(tflops(model, row, AttentionKernel::flash, false), row.forward, row.bound * row.forward);
     if (row.backward <= 0) continue;
     EXPECT_NEAR(tflops(model, row, AttentionKernel::flash, true), row.backward, row.bound * row.backward);
@@ -69,7 +65,7 @@ TEST(MeasuredAttention, KernelsReachWhatTheirLibrariesPublish) {
 // FlashAttention-2 on an H20: 83.7 TFLOP/s without a mask, 65.9 causal (Dao-AILab/flash-attention issue
 // 1310).
 TEST(MeasuredAttention, FlashAttention2OnAnH20IsBoundByItsOwnProducts) {
-  const ComputeModel h20(catalogue().accelerator("h20"), {});
+  const ComputeModel h20(shipped().accelerator("h20"), {});
   const Measured whole{"h20", 2, 16, 16, 2048, false, 83.7, 0, 0},
       causal{"h20", 2, 16, 16, 2048, true, 65.9, 0, 0};
   EXPECT_NEAR(tflops(h20, whole, AttentionKernel::flash2, false), 83.7, 0.08 * 83.7);
@@ -80,9 +76,8 @@ TEST(MeasuredAttention, FlashAttention2OnAnH20IsBoundByItsOwnProducts) {
 // batch, heads of 128 and of 64 numbers, without the lower clock of long runs. The model has the times of
 // PyTorch's build, which are longer: up to 20 % at 512 tokens, 11 % at 2 k and more.
 TEST(MeasuredAttention, FlashAttention2OnAnH100IsLittleSlowerThanItsPaper) {
-  topology::Accelerator cool = catalogue().accelerator("h100-sxm5");
-  cool.sustained_flops.clear();
-  const ComputeModel h100(cool, {});
+  const topology::Accelerator accelerator = cool("h100-sxm5");
+  const ComputeModel h100(accelerator, {});
   struct Figure {
     double tokens, width, causal, whole, backward;
   };
@@ -116,7 +111,7 @@ TEST(MeasuredAttention, FlashAttention2OnAnH100IsLittleSlowerThanItsPaper) {
 // matrices of 4,096 x 14,336 in 14.43 ms and, in 8 bits, 7.99 (float8_experimental pull request 298). The
 // catalogue's rates are means of several sources, 0.5 % below this one in 16 bits and 5.5 % above it in 8.
 TEST(MeasuredProducts, TheNetworkOfAnH100At500WattsTakesWhatTorchaoMeasured) {
-  const ComputeModel h100(catalogue().accelerator("h100-sxm5-96gb"), {});
+  const ComputeModel h100(shipped().accelerator("h100-sxm5-96gb"), {});
   const auto network = [&](Precision precision) {
     const auto product = [&](double m, double n, double k) {
       return h100.gemm({m, n, k}, precision).seconds;
@@ -132,7 +127,7 @@ TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
   int compared = 0;
   for (const char* gpu : {"mi300x", "mi325x", "mi355x", "mi250x-gcd", "rtx-4090", "rtx-5090", "l40s", "h20",
                           "h100-sxm5", "h100-pcie", "b200", "b300", "a100-sxm4-80gb", "t4"}) {
-    const topology::Accelerator& entry = catalogue().accelerator(gpu);
+    const topology::Accelerator& entry = shipped().accelerator(gpu);
     const ComputeModel model(entry, {});
     const auto best = entry.achievable_flops.contains("bf16") ? entry.achievable_flops.at("bf16")
                                                               : entry.achievable_flops.at("fp16");
@@ -149,7 +144,7 @@ TEST(MeasuredAttention, NoKernelOutrunsTheBestProductOfItsAccelerator) {
 // 8,192 tiles, of up to 8,192 keys: 0.5 to 0.7 of it, 0.5 % of the 204.8 tiles of 4,224 that each has. In
 // bf16, on the fp32 units, no more than the 2.27 TFLOP/s of a product.
 TEST(MeasuredAttention, TuringRunsMemoryEfficientKernels) {
-  const ComputeModel t4(catalogue().accelerator("t4"), {});
+  const ComputeModel t4(shipped().accelerator("t4"), {});
   const Measured shape{"t4", 4, 32, 32, 8192, true, 0, 0, 0};
   const AttentionShape half{4, 32, 32, 8192, 8192, 128, 128, true, false, 0};
   const KernelCost cost = t4.attention_forward(half, AttentionKernel::flash, Precision::fp16);
@@ -161,7 +156,7 @@ TEST(MeasuredAttention, TuringRunsMemoryEfficientKernels) {
 TEST(MeasuredAttention, EightBitsAreNoFasterWhereNoLibraryHasAKernel) {
   const AttentionShape shape{1, 64, 8, 8192, 8192, 128, 128, true, false, 0};
   for (const char* gpu : {"mi300x", "rtx-4090"}) {
-    const ComputeModel model(catalogue().accelerator(gpu), {});
+    const ComputeModel model(shipped().accelerator(gpu), {});
     EXPECT_DOUBLE_EQ(model.attention_forward(shape, AttentionKernel::flash, Precision::fp8).seconds,
                      model.attention_forward(shape, AttentionKernel::flash, Precision::bf16).seconds);
   }
@@ -170,7 +165,7 @@ TEST(MeasuredAttention, EightBitsAreNoFasterWhereNoLibraryHasAKernel) {
 // AMD's "typical attained FLOPs" of an MI325X, ten products of DeepSeek-V3 weighted by work: 616 TFLOP/s in
 // bf16 and 1,143 in fp8 (ROCm/rocm-blogs, taf-blog, October 2026). No constant was read from them.
 TEST(MeasuredProducts, Mi325xReachesWhatAmdMeasuresOnTypicalOnes) {
-  const ComputeModel mi325x(catalogue().accelerator("mi325x"), {});
+  const ComputeModel mi325x(shipped().accelerator("mi325x"), {});
   for (const auto& [precision, published] : {std::pair{Precision::bf16, 616.0}, {Precision::fp8, 1143.0}}) {
     KernelCost all;
     for (const double m : {32.0, 32768.0})
@@ -187,7 +182,7 @@ TEST(MeasuredProducts, Mi325xReachesWhatAmdMeasuresOnTypicalOnes) {
 TEST(MeasuredProducts, KIsDividedWhereTilesLeaveUnitsIdle) {
   ComputeSettings settings;
   settings.memory_fixed = from_microseconds(2);
-  const ComputeModel a100(catalogue().accelerator("a100-sxm4-80gb"), settings);
+  const ComputeModel a100(shipped().accelerator("a100-sxm4-80gb"), settings);
   struct Row {
     double n, k, microseconds;
   };
@@ -211,7 +206,7 @@ TEST(MeasuredProducts, BlackwellKeepsUpIn8BitsWhatCublasPublishes) {
                          {32768, 32768, 32768, 2755.3, 3271.3},
                          {6144, 12288, 12288, 2798.7, 3279.5}})
     for (const auto& [gpu, published] : {std::pair{"gb200", row.gb200}, {"gb300", row.gb300}}) {
-      const ComputeModel model(catalogue().accelerator(gpu), {});
+      const ComputeModel model(shipped().accelerator(gpu), {});
       const KernelCost cost = model.gemm({row.m, row.n, row.k}, Precision::fp8);
       EXPECT_NEAR(cost.flops / cost.seconds * 1e-12, published, 0.085 * published) << gpu << ' ' << row.m;
     }
@@ -225,14 +220,14 @@ TEST(MeasuredProducts, APowerLimitTakesAsMuchOf16BitsAsOf8) {
   const double share = 2781.5 / 3615.6;
   for (const char* gpu : {"gb200", "b200", "b300"})
     for (const char* precision : {"bf16", "fp8"}) {
-      const topology::Accelerator& entry = catalogue().accelerator(gpu);
+      const topology::Accelerator& entry = shipped().accelerator(gpu);
       EXPECT_NEAR(entry.sustained_flops.at(precision) / entry.achievable_flops.at(precision), share, 5e-4)
           << gpu << ' ' << precision;
     }
-  EXPECT_NEAR(730.0 / catalogue().accelerator("h100-sxm5").achievable_flops.at("bf16"),
-              1290.1 / catalogue().accelerator("h100-sxm5").achievable_flops.at("fp8"), 0.002);
+  EXPECT_NEAR(730.0 / shipped().accelerator("h100-sxm5").achievable_flops.at("bf16"),
+              1290.1 / shipped().accelerator("h100-sxm5").achievable_flops.at("fp8"), 0.002);
   // A large product, 8192 cubed, runs at that rate, apart from its fixed start time.
-  const topology::Accelerator& gb200 = catalogue().accelerator("gb200");
+  const topology::Accelerator& gb200 = shipped().accelerator("gb200");
   const KernelCost cost = ComputeModel(gb200, {}).gemm({8192, 8192, 8192}, Precision::bf16);
   const double fixed = seconds(gb200.gemm.at("bf16").fixed);
   EXPECT_NEAR(cost.flops / (cost.seconds - fixed) * 1e-12, 1402, 0.1);
@@ -243,7 +238,7 @@ TEST(MeasuredProducts, APowerLimitTakesAsMuchOf16BitsAsOf8) {
 TEST(MeasuredProducts, TheBestProductOfOneFormatDoesNotBindAnother) {
   const GemmShape cube{8192, 8192, 8192};
   const auto rate = [&](const char* gpu, Precision precision) {
-    const KernelCost cost = ComputeModel(catalogue().accelerator(gpu), {}).gemm(cube, precision);
+    const KernelCost cost = ComputeModel(shipped().accelerator(gpu), {}).gemm(cube, precision);
     return cost.flops / cost.seconds * 1e-12;
   };
   EXPECT_GT(rate("mi300x", Precision::fp8), 1000);
@@ -261,8 +256,7 @@ TEST(MeasuredProducts, TheBestProductOfOneFormatDoesNotBindAnother) {
 // not measured, is a V100 at 14.9 of 15.7 TFLOP/s of fp32. In fp16 a V100 keeps its tensor cores.
 TEST(MeasuredProducts, Bf16RunsOnTheFp32UnitsOfChipsBeforeAmpere) {
   const auto rate = [&](const char* gpu, Precision precision) {
-    const KernelCost cost =
-        ComputeModel(catalogue().accelerator(gpu), {}).gemm({8192, 8192, 8192}, precision);
+    const KernelCost cost = ComputeModel(shipped().accelerator(gpu), {}).gemm({8192, 8192, 8192}, precision);
     return cost.flops / cost.seconds * 1e-12;
   };
   for (const auto& [gpu, measured] : {std::pair{"v100-sxm2-16gb", 10.65},
@@ -273,7 +267,7 @@ TEST(MeasuredProducts, Bf16RunsOnTheFp32UnitsOfChipsBeforeAmpere) {
                                       {"titan-v", 10.65 * 14.9 / 15.7}})
     EXPECT_NEAR(rate(gpu, Precision::bf16), measured, 0.002 * measured) << gpu;
   EXPECT_GT(rate("v100-sxm2-16gb", Precision::fp16), 80);
-  const ComputeModel v100(catalogue().accelerator("v100-sxm2-16gb"), {});
+  const ComputeModel v100(shipped().accelerator("v100-sxm2-16gb"), {});
   EXPECT_EQ(v100.peak(Precision::bf16).value(), v100.peak(Precision::fp32).value());
   // Two owners measured 10.65 and 10.34: a product may take 3 % longer.
   EXPECT_NEAR(v100.disagreement(Precision::bf16).slowest, 10.65 / 10.34, 0.002);
@@ -284,7 +278,7 @@ TEST(MeasuredProducts, Bf16RunsOnTheFp32UnitsOfChipsBeforeAmpere) {
 TEST(MeasuredProducts, AnA100InASlotIsSlowerThanOnItsBoard) {
   const auto rate = [&](const char* gpu, double edge) {
     const KernelCost cost =
-        ComputeModel(catalogue().accelerator(gpu), {}).gemm({edge, edge, edge}, Precision::bf16);
+        ComputeModel(shipped().accelerator(gpu), {}).gemm({edge, edge, edge}, Precision::bf16);
     return cost.flops / cost.seconds * 1e-12;
   };
   EXPECT_NEAR(rate("a100-pcie-40gb", 8192), 215.3, 0.05 * 215.3);
@@ -319,7 +313,7 @@ TEST(MeasuredExperts, OneCallReadsWhatItsTokensVisit) {
     spec.task = Task::decode, spec.sequence = 16, spec.plan.micro_batch = row.batch;
     ComputeSettings settings;
     settings.memory_fixed = from_microseconds(2);
-    const ComputeModel compute(catalogue().accelerator(row.gpu), settings);
+    const ComputeModel compute(shipped().accelerator(row.gpu), settings);
     const PiecePair layer =
         transformer_layer(spec.model, LayerKind::experts, resolve(spec, 1), compute, RecomputeKind::none);
     const double gate =
@@ -337,7 +331,7 @@ TEST(MeasuredExperts, OneCallReadsWhatItsTokensVisit) {
 // row: 2 x 317e6 / 4.626e12 = 137 us; 16 rows: 2 x 16 x 317e6 / 72.53e12 = 140 us. No constant was set from
 // them.
 TEST(MeasuredProducts, FourBitWeightsAreReadAsMarlinReadsThem) {
-  const ComputeModel a100(catalogue().accelerator("a100-sxm4-80gb"), {});
+  const ComputeModel a100(shipped().accelerator("a100-sxm4-80gb"), {});
   const std::pair<double, double> matrices[] = {{15360, 5120}, {5120, 5120}, {27648, 5120}, {5120, 13824}};
   for (const auto& [rows, rate] : {std::pair{1.0, 4.626e12}, {16.0, 72.529e12}}) {
     double seconds = 0, numbers = 0;
@@ -355,13 +349,13 @@ TEST(MeasuredProducts, FourBitWeightsAreReadAsMarlinReadsThem) {
 // request 5961). A chip of another maker keeps to its bandwidth.
 TEST(MeasuredPasses, SlicesAndRepeatedOperandsPassOneByOne) {
   const auto rotation = [](const char* gpu) {
-    const ComputeModel model(catalogue().accelerator(gpu), {});
+    const ComputeModel model(shipped().accelerator(gpu), {});
     const double numbers = 2.0 * 4 * 2048 * 32 * 128;
     return model.strided({1.5 * numbers, 2 * numbers}, 2 * 7 * numbers, 8) +
            model.memory_bound(2 * 3 * numbers, MemoryKernel::add, 2);
   };
   EXPECT_NEAR(rotation("b200").seconds, 0.8675e-3, 0.01e-3);
-  const ComputeModel h20(catalogue().accelerator("h20"), {});
+  const ComputeModel h20(shipped().accelerator("h20"), {});
   const double numbers = 1024 * 16384 - 4096 * 1024;
   EXPECT_NEAR(h20.strided({numbers, 0}, 2 * 2 * numbers).seconds, 48.1e-6, 0.5e-6);
   EXPECT_DOUBLE_EQ(rotation("mi300x").memory_seconds, rotation("mi300x").seconds);
@@ -375,7 +369,7 @@ TEST(MeasuredPasses, SlicesAndRepeatedOperandsPassOneByOne) {
 TEST(MeasuredProducts, FusedExpertsRunAsFastAsCudnnPublishes) {
   for (const auto& [gpu, forward, backward] :
        {std::tuple{"gb200", 1.504e-3, 0.820e-3}, {"gb300", 1.323e-3, 0.718e-3}}) {
-    const ComputeModel model(catalogue().accelerator(gpu), {});
+    const ComputeModel model(shipped().accelerator(gpu), {});
     EXPECT_NEAR(model.gemm({4096, 8192, 8192, 8}, Precision::mxfp8).seconds / forward, 1, 0.05) << gpu;
     EXPECT_NEAR(model.gemm({4096, 4096, 8192, 8}, Precision::mxfp8).seconds / backward, 1, 0.08) << gpu;
   }

@@ -2,68 +2,49 @@
 // products of stored scores, and DeepSeek's heads.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
-#include "sim/scenario/read/shipped.hpp"
+#include "tests/workloads/timed_kernels.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::workloads::more_kernels_test {
+using namespace testing;
 
 using nlohmann::json;
 
-json rows_of(const std::string& file, const char* section) {
-  std::ifstream golden(std::string(TOPSIM_SOURCE_DIR "/tests/golden/accelerator/") + file + ".json");
-  return json::parse(golden).at(section).at("rows");
-}
-
-// The sweeps were too short for the power limit.
-topology::Accelerator cool(const char* id) {
-  topology::Accelerator accelerator = scenario::shipped_catalogue().accelerator(id);
-  accelerator.sustained_flops.clear();
-  return accelerator;
-}
-
-struct Errors {
-  double absolute = 0, worst = 0;
-  int count = 0;
-  void add(double predicted, double seconds) {
-    const double error = std::abs(predicted / seconds - 1);
-    absolute += error, worst = std::max(worst, error), ++count;
-  }
-  [[nodiscard]] double mean() const { return absolute / count; }
-};
-
-// From a graph, with 0.5 us between two kernels; 1 to 256 rows, weights read from memory.
-TEST(MoreKernels, ProductsOfFewRowsWaitForTheirWeights) {
+// Of `predicted(model, row)` seconds; a row ends with its microseconds, of which there are `least` at least.
+template <class Predicted>
+Errors errors_on_an_h100(const char* section, const Predicted& predicted, double least = 0) {
   const topology::Accelerator h100 = cool("h100-sxm5");
   const ComputeModel model(h100, {});
   Errors errors;
-  const json rows = rows_of("h100-sxm5-more", "decode");
-  for (const json& row : rows)
-    errors.add(model.gemm({row[0], row[1], row[2]}, Precision::bf16).seconds + 0.5e-6,
-               row[3].get<double>() * 1e-6);
+  const json rows = timed_rows("h100-sxm5-more", section);
+  for (const json& row : rows) {
+    const double microseconds = row.back();
+    if (microseconds >= least) errors.add(predicted(model, row), microseconds * 1e-6);
+  }
+  return errors;
+}
+
+// From a graph, with 0.5 us between two kernels; 1 to 256 rows, weights read from memory.
+TEST(MoreKernels, ProductsOfFewRowsWaitForTheirWeights) {
+  const Errors errors = errors_on_an_h100("decode", [](const ComputeModel& model, const json& row) {
+    return model.gemm({row[0], row[1], row[2]}, Precision::bf16).seconds + 0.5e-6;
+  });
   EXPECT_EQ(errors.count, 72);
   EXPECT_LT(errors.mean(), 0.07);
   EXPECT_LT(errors.worst, 0.20);
 }
 
 TEST(MoreKernels, ProductsOfStoredScoresAreOneForEachHead) {
-  const topology::Accelerator h100 = cool("h100-sxm5");
-  const ComputeModel model(h100, {});
-  Errors errors;
-  const json rows = rows_of("h100-sxm5-more", "batched");
-  for (const json& row : rows) {
+  const Errors errors = errors_on_an_h100("batched", [](const ComputeModel& model, const json& row) {
     const double batch = row[1], tokens = row[2], head = row[3];
     const GemmShape shape =
         row[0] == "q k" ? GemmShape{tokens, tokens, head, batch} : GemmShape{tokens, head, tokens, batch};
-    errors.add(model.gemm(shape, Precision::bf16).seconds, row[4].get<double>() * 1e-6);
-  }
+    return model.gemm(shape, Precision::bf16).seconds;
+  });
   EXPECT_EQ(errors.count, 24);
   EXPECT_LT(errors.mean(), 0.05);
   EXPECT_LT(errors.worst, 0.09);
@@ -71,16 +52,11 @@ TEST(MoreKernels, ProductsOfStoredScoresAreOneForEachHead) {
 
 // FlashAttention-2 and cuDNN; kernels below 100 us waited for the host.
 TEST(MoreKernels, OneQueryReadsItsKeysAndValues) {
-  const topology::Accelerator h100 = cool("h100-sxm5");
-  const ComputeModel model(h100, {});
-  Errors errors;
-  const json rows = rows_of("h100-sxm5-more", "decode_attention");
-  for (const json& row : rows) {
-    if (row[5].get<double>() < 100) continue;
+  const auto predicted = [](const ComputeModel& model, const json& row) {
     const AttentionShape shape{row[1], row[3], row[4], 1, row[2], 128, 128, false};
-    errors.add(model.attention_decode(shape, Precision::bf16, Precision::bf16).seconds,
-               row[5].get<double>() * 1e-6);
-  }
+    return model.attention_decode(shape, Precision::bf16, Precision::bf16).seconds;
+  };
+  const Errors errors = errors_on_an_h100("decode_attention", predicted, 100);
   EXPECT_EQ(errors.count, 20);
   EXPECT_LT(errors.mean(), 0.09);
   EXPECT_LT(errors.worst, 0.16);
@@ -88,11 +64,10 @@ TEST(MoreKernels, OneQueryReadsItsKeysAndValues) {
 
 // 16 MiB and more between pinned memory of the host and the chip, one way: 52 to 55 GB/s.
 TEST(MoreKernels, CopiesToTheHostReachThePayloadOfPcie) {
-  const topology::Catalogue shipped = scenario::shipped_catalogue();
-  const double rate = topology::payload_capacity(shipped.link("pcie5-x16")).value();
+  const double rate = topology::payload_capacity(shipped().link("pcie5-x16")).value();
   int copies = 0;
   for (const char* file : {"h100-sxm5-more", "h200-sxm"}) {
-    const json rows = rows_of(file, "host_copies");
+    const json rows = timed_rows(file, "host_copies");
     for (const json& row : rows) {
       const double bytes = row[2], seconds = row[3].get<double>() * 1e-6;
       if (row[0] != "pinned" || row[1] == "both ways" || bytes < 16e6) continue;
@@ -109,7 +84,7 @@ TEST(MoreKernels, LatentAttentionTakesItsTiles) {
   for (const auto& [file, id] : {std::pair("h100-sxm5-more", "h100-sxm5"), {"h200-sxm", "h200-sxm"}}) {
     const topology::Accelerator hopper = cool(id);
     const ComputeModel model(hopper, {});
-    const json rows = rows_of(file, "latent_attention");
+    const json rows = timed_rows(file, "latent_attention");
     for (const json& row : rows) {
       SCOPED_TRACE(row.dump());
       const double heads = row[3], forward = row[4].get<double>() * 1e-6,

@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
-#include "sim/scenario/read/shipped.hpp"
+#include "tests/workloads/timed_kernels.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::workloads::own_kernels_test {
+using namespace testing;
 
 using nlohmann::json;
 
@@ -28,29 +27,21 @@ struct Run {
 
 class OwnKernels : public ::testing::TestWithParam<Run> {
  protected:
-  static json measured() {
-    return json::parse(std::ifstream(std::string(TOPSIM_SOURCE_DIR "/tests/golden/accelerator/") +
-                                     GetParam().file + ".json"));
-  }
-  static const topology::Accelerator& accelerator() {
-    static const topology::Catalogue shipped = scenario::shipped_catalogue();
-    return shipped.accelerator(GetParam().accelerator);
-  }
-  // The sweeps were too short for the power limit.
+  static json measured(const char* section) { return timed_rows(GetParam().file, section); }
+  static const topology::Accelerator& accelerator() { return shipped().accelerator(GetParam().accelerator); }
   static const ComputeModel& short_of_the_limit() {
     static std::map<std::string, std::pair<topology::Accelerator, std::unique_ptr<ComputeModel>>> models;
-    auto& [cool, model] = models[GetParam().accelerator];
+    auto& [accelerator, model] = models[GetParam().accelerator];
     if (!model) {
-      cool = accelerator();
-      cool.sustained_flops.clear();
-      model = std::make_unique<ComputeModel>(cool, ComputeSettings{});
+      accelerator = cool(GetParam().accelerator);
+      model = std::make_unique<ComputeModel>(accelerator, ComputeSettings{});
     }
     return *model;
   }
   // The three products of a linear layer: x W^T, dy W and dy^T x.
   template <class Visit>
   static void each_product(const char* table, Visit visit) {
-    const json rows = measured().at(table).at("rows");
+    const json rows = measured(table);
     for (const json& row : rows) {
       const double m = row[0], n = row[1], k = row[2];
       visit(GemmShape{m, n, k}, row[3].get<double>() * 1e-6);
@@ -69,21 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Runs, OwnKernels,
                            return name;
                          });
 
-// Mean and mean absolute relative error.
-struct Error {
-  double sum = 0, absolute = 0;
-  int count = 0;
-  void add(double predicted, double seconds) {
-    const double error = predicted / seconds - 1;
-    sum += error, absolute += std::abs(error), ++count;
-  }
-  [[nodiscard]] double bias() const { return sum / count; }
-  [[nodiscard]] double mean() const { return absolute / count; }
-};
-
 // From a graph, with 0.5 us between two kernels: 1 to 30 GFLOP, and larger ones.
 TEST_P(OwnKernels, ProductsTakeTheirTilesTheirMemoryAndAFixedTime) {
-  Error small, large;
+  Errors small, large;
   each_product("products_from_graph", [&](const GemmShape& shape, double seconds) {
     const KernelCost cost = short_of_the_limit().gemm(shape, Precision::bf16);
     (cost.flops < 30e9 ? small : large).add(cost.seconds + 0.5e-6, seconds);
@@ -98,7 +77,7 @@ TEST_P(OwnKernels, ProductsTakeTheirTilesTheirMemoryAndAFixedTime) {
 // it.
 TEST_P(OwnKernels, LargeProductsKeepTheRateOfThePowerLimit) {
   const ComputeModel model(accelerator(), {});
-  Error error;
+  Errors error;
   each_product("products", [&](const GemmShape& shape, double seconds) {
     const KernelCost cost = model.gemm(shape, Precision::bf16);
     if (cost.flops >= 300e9) error.add(cost.seconds, seconds);
@@ -111,8 +90,8 @@ TEST_P(OwnKernels, LargeProductsKeepTheRateOfThePowerLimit) {
 // With one scale a tensor and 8,192 rows or more; products of 4,096 rows ran before the chip was warm.
 TEST_P(OwnKernels, ProductsIn8BitsKeepTheirRate) {
   const ComputeModel model(accelerator(), {});
-  Error error;
-  const json rows = measured().at("fp8").at("rows");
+  Errors error;
+  const json rows = measured("fp8");
   for (const json& row : rows) {
     if (row[0].get<double>() < 8192) continue;
     error.add(model.gemm({row[0], row[1], row[2]}, Precision::fp8).seconds, row[3].get<double>() * 1e-6);
@@ -123,8 +102,8 @@ TEST_P(OwnKernels, ProductsIn8BitsKeepTheirRate) {
 
 // Experts of 256 to 4,096 rows on one stream and on four; single cases lie -27 to +28 % off.
 TEST_P(OwnKernels, ExpertsOneByOneTakeWhatTheirProductsTake) {
-  Error error;
-  const json rows = measured().at("expert_by_expert").at("rows");
+  Errors error;
+  const json rows = measured("expert_by_expert");
   for (const json& row : rows) {
     const double count = row[0], m = row[1], n = row[2], k = row[3];
     int column = 5;
@@ -139,8 +118,8 @@ TEST_P(OwnKernels, ExpertsOneByOneTakeWhatTheirProductsTake) {
 // Experts of equal size in one kernel (torch._grouped_mm).
 TEST_P(OwnKernels, AGroupedKernelPaysForTheStartOfEachTile) {
   const ComputeModel model(accelerator(), {});
-  Error error, as_others;
-  const json rows = measured().at("grouped").at("rows");
+  Errors error, as_others;
+  const json rows = measured("grouped");
   for (const json& row : rows) {
     if (row[4] != "even") continue;
     const double experts = row[0], m = row[1].get<double>() / experts, n = row[2], k = row[3];
@@ -164,9 +143,9 @@ TEST_P(OwnKernels, AGroupedKernelPaysForTheStartOfEachTile) {
 TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
   for (const auto& [backend, kernel, bound, exceptions] :
        {std::tuple("cudnn", AttentionKernel::flash, 0.05, 1), {"flash", AttentionKernel::flash2, 0.06, 4}}) {
-    Error forward, backward;
+    Errors forward, backward;
     int far_off = 0;
-    const json rows = measured().at("attention").at("rows");
+    const json rows = measured("attention");
     for (const json& row : rows) {
       const double tokens = row[2], heads = row[3], head_dim = row[5], ahead = row[7], back = row[8];
       if (row[0] != backend || head_dim > 128 || tokens > 32768) continue;
@@ -190,8 +169,8 @@ TEST_P(OwnKernels, AttentionWaitsForItsTiles) {
 // Beside a kernel that holds 8, 16 or 24 SMs and moves nothing, but where the time alone was taken too long.
 // A product that is slowed draws less power, so that its clock rises by up to 6 %.
 TEST_P(OwnKernels, ProductsBesideCommunicationWaitForTwoTiles) {
-  Error error;
-  const json rows = measured().at("beside").at("rows");
+  Errors error;
+  const json rows = measured("beside");
   for (const json& row : rows) {
     const std::string work = row[0];
     double m = 0, n = 0, k = 0;
@@ -211,13 +190,13 @@ TEST_P(OwnKernels, ProductsBesideCommunicationWaitForTwoTiles) {
 // write then takes 1 / (1 - 0.21) times as long. No constant was read from these: products took 3 % longer in
 // one run and 1 to 4 % in the other.
 TEST_P(OwnKernels, ProductsShareTheMemoryWithWhatCommunicationMoves) {
-  const json rows = measured().at("beside").at("rows");
+  const json rows = measured("beside");
   std::map<std::string, std::map<int, double>> still, moving;  // by work and SMs held
   for (const json& row : rows) {
     if (row[3] == 0) still[row[0]][row[2]] = row[4];
     if (row[3] == 350) moving[row[0]][row[2]] = row[4];
   }
-  Error error;
+  Errors error;
   double slower = 0;
   for (const auto& [work, ratios] : moving) {
     double m = 0, n = 0, k = 0;
