@@ -2,9 +2,8 @@
 """Times the kernels of one accelerator: one JSON file, of the form that tests/golden/accelerator holds.
 
 Usage:  tests/bench/accelerator/measure.py --out h100-sxm5.json [--only products,attention,...]
-Times of kernels are in microseconds. It needs PyTorch, for `beside` CuPy, for
-`steps_jax` JAX, and for clock and power pynvml.
-A section that fails is left out and named on stderr.
+Times of kernels are in microseconds. It needs PyTorch, for `beside` CuPy, for `steps_jax` JAX, and for clock and
+power pynvml. A section that fails is left out and named on stderr.
 """
 from __future__ import annotations
 
