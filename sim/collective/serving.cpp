@@ -7,25 +7,41 @@ using nccl::CommunicatorFacts;
 // vLLM's all-reduce (csrc/custom_all_reduce.cuh; distributed/device_communicators/custom_all_reduce.py): 2,
 // 4, 6 or 8 GPUs of one box that all reach each other over NVLink, below 8 MiB; one shot for two GPUs, for up
 // to four below 512 KiB, for up to eight below 256 KiB. SGLang uses the same kernel or TensorRT-LLM's, which
-// changes at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks.
-constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneShotOfEight = 256 << 10;
+// changes at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks. On AMD's boxes, over
+// Infinity Fabric, eight GPUs take one shot up to 64 KiB, on 16 blocks up to 256 KiB (vllm-project/vllm pull
+// request 39080, what it found).
+constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneShotOfEight = 256 << 10,
+                       kOneShotOfEightAmd = (64 << 10) + 1;
 constexpr std::uint16_t kServingBlocks = 36;
-// Its share of the tuner's NVLink rate: sgl-project/sglang pull request 2904, H100, fp32, from 1 to 4 MiB on
-// 2, 4 and 8 GPUs: vLLM's kernel 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. Start and
-// step times are LL's, since these kernels use flags and polling too. Not fitted: 2 KiB on 2, 4 and 8 GPUs,
-// measured 3.7, 4.8 and 5.9 us, take 5.4 here.
-constexpr double kServingShare = 0.7;
+
+// What a kernel's start and a second shot take, and what a shot reaches of the links.
+struct Kernels {
+  Microseconds start, second;
+  double one_shot = 0, two_shots = 0;
+};
+// NVIDIA: starts as an LL step, since these kernels use flags and polling too. The share of the tuner's NVLink
+// rate is from sgl-project/sglang pull request 2904, H100, fp32, 1 to 4 MiB on 2, 4 and 8 GPUs: vLLM's kernel
+// 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. What a second shot costs, from where the
+// lines through these times begin: TensorRT-LLM's 3.4 us (8.2 beside 4.8) and 5.1 (11.0 beside 5.9) on 4 and 8
+// GPUs, vLLM's 7.0 (11.9 beside 4.9) on 6 H100 (vLLM pull request 24111): their mean. Not fitted: 2 KiB on 2,
+// 4 and 8 GPUs, measured 3.7, 4.8 and 5.9 us, take 5.4 here.
+constexpr double kSecondShot = 5.2, kServingShare = 0.7;
+// AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change): 24 and 48 KiB in 6.3 and
+// 6.7 us, 192 KiB and 1.5 MiB in 10.0 and 24.2. Not fitted: 96, 384 and 768 KiB in 7.6, 13.1 and 16.0 us.
+constexpr Kernels kOnAmd{Microseconds(5.9), Microseconds(2.1), 0.8, 0.43};
 }  // namespace
 
 std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
                                      const CommunicatorFacts& facts) {
   const int n = facts.ranks;
   const bool nvlink = facts.ring.type_intra <= nccl::PathType::nvl && facts.min_capability > 0;
-  const bool joined = nvlink && (n == 2 || facts.nvswitch || facts.mesh);
+  const bool joined = facts.rccl || (nvlink && (n == 2 || facts.nvswitch || facts.mesh));
   if (kind != CollectiveKind::all_reduce || facts.nodes > 1 || !joined || n % 2 != 0 || n > 8 ||
       bytes >= kServingMost)
     return std::nullopt;
-  const bool one = n == 2 || bytes < (n <= 4 ? kOneShotOfFour : kOneShotOfEight);
+  const bool one = n == 2 || bytes < (n <= 4       ? kOneShotOfFour
+                                      : facts.rccl ? kOneShotOfEightAmd
+                                                   : kOneShotOfEight);
   Choice choice;
   choice.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
   choice.channels = kServingBlocks;
@@ -36,13 +52,20 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   const CommunicatorFacts& facts = tuner.facts();
   const bool one = choice.algorithm == Algorithm::one_shot;
   const double n = facts.ranks;
-  Choice flags;
-  flags.protocol = Protocol::ll;
-  const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, {}, {}, {});
+  double links = facts.nvlink_bandwidth;
+  Kernels kernels = kOnAmd;
+  if (facts.rccl) {
+    links = facts.ring.bandwidth_intra * facts.ring.channels;
+  } else {
+    Choice flags;
+    flags.protocol = Protocol::ll;
+    const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, {}, {}, {});
+    kernels = {step.start + step.inside, Microseconds(kSecondShot), kServingShare, kServingShare};
+  }
   Timing t;
-  t.latency = step.start + (one ? 1 : 2) * step.inside;
+  t.latency = one ? kernels.start : kernels.start + kernels.second;
   t.wire = one ? n / 2 : 1;  // relative to what an exchange of n-ths and of sums carries
-  t.cap = kServingShare * facts.nvlink_bandwidth * 1e9 / (t.wire * 2 * (n - 1) / n);
+  t.cap = (one ? kernels.one_shot : kernels.two_shots) * links * 1e9 / (t.wire * 2 * (n - 1) / n);
   return t;
 }
 }  // namespace topsim::collective

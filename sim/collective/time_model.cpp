@@ -43,6 +43,11 @@ constexpr StepCosts kRcclSteps = {nccl::kRcclBase,       nccl::kRcclRingInside, 
 // 320), of 240 x 8/14.
 constexpr double kCollNetShare = 0.80;
 
+// A hop of NVLSTree between boxes: that of the tuner's other trees and rings with Simple. The 20.9 us with which
+// it ranks NVLSTree since NCCL 2.24 is 14 in earlier releases (NVIDIA/nccl, src/graph/tuning.cc, hwLat). Not
+// fitted: two boxes of eight H20 take 46.4 us for 8 to 512 bytes (NCCL issue 1244), 44.2 here, 58.0 with 20.9.
+constexpr double kNvlsTreeHop = 14;
+
 // Hops from one end of the tree's part in a box to the other: NCCL's is a chain; RCCL's has branches on full
 // meshes (src/graph/connect.cc, ncclTreeBasePostset).
 int chain_of(const CommunicatorFacts& facts, int local) {
@@ -198,9 +203,10 @@ Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, cons
   }
   if (options.network) t.latency += hops.between * extra_hop(facts, network);
   const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
-  if (choice.algorithm == Algorithm::nvls_tree)
-    t.latency +=
-        Microseconds(2 * rounded_off * nccl::of(nccl::kNetLatency, Algorithm::nvls_tree, Protocol::simple));
+  if (choice.algorithm == Algorithm::nvls_tree) {
+    const double told = nccl::of(nccl::kNetLatency, Algorithm::nvls_tree, Protocol::simple);
+    t.latency += Microseconds(hops.between * kNvlsTreeHop - (hops.between - 2 * rounded_off) * told);
+  }
   if (choice.algorithm == Algorithm::pat)
     t.latency +=
         Microseconds(rounded_off * nccl::of(nccl::kNetLatency, Algorithm::pat, Protocol::simple) / 3.5);
@@ -233,6 +239,20 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
   t.cap_parts = {bus * per_byte(rates.wire), own};
 }
 
+// What hops add to a Simple ring over boxes of one GPU. A step sends a chunk in two slices (NCCL, ProtoSimple of
+// CHUNKSTEPS / SLICESTEPS): it takes as long as the wire needs for the chunk, or as the first slice takes to
+// arrive, to be copied by the channel's threads and to leave. Later rounds do not wait, because channels that
+// share a NIC have drifted apart. In no constant: ten H100 with one NDR NIC each, 32 to 128 MiB
+// (nccl-h100-10-nodes). In boxes of several GPUs the sweeps show all hops.
+Microseconds exposed_hops(const Choice& choice, const CommunicatorFacts& facts, Microseconds hop, double steps,
+                          double chunk) {
+  const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
+  const double edge = least_known(rates.threads, rates.wire) * 1e3 / choice.channels,  // bytes a microsecond
+      copy = rates.own_copy * 1e3 / choice.channels;
+  if (edge <= 0 || copy <= 0) return steps * hop;
+  return steps * std::max(Microseconds{}, Microseconds(chunk / 2 / copy - chunk / 2 / edge) + hop);
+}
+
 }  // namespace
 
 Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
@@ -257,7 +277,9 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     fill_tree(tree_pipeline(choice, bytes, tuner), hops, choice.channels, t);
   else if (tree)
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
-  if (ring && choice.protocol == Protocol::simple && !facts.rccl)
+  const bool alone = ring && choice.protocol == Protocol::simple && facts.ranks == facts.nodes &&
+                     !rooted(kind) && !facts.rccl && options.step_costs && options.protocol_shares;
+  if (ring && choice.protocol == Protocol::simple && !facts.rccl && !alone)
     t.latency += Microseconds(std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) *
                               (1 - cost.told / cost.latency));
 
@@ -265,6 +287,11 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
                                                               choice.channels, bytes, facts))
                             : 0;
   if (options.protocol_shares && (ring || mesh)) pace_ring(kind, choice, facts, s, chunk, t);
+  if (alone) {
+    const StepTiming hop = hop_costs(choice, tuner, network, options);
+    t.latency = hop.start + exposed_hops(choice, facts, hop.between, hops.between,
+                                         std::min(chunk, s / (n * choice.channels)));
+  }
   // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow. In a queue of
   // calls a rank begins the next call when it has passed on its part, so only its own hop counts. Not fitted:
   // 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; a single call takes 300 more.

@@ -43,19 +43,39 @@ TEST(Serving, OtherwiseNcclDoesIt) {
   EXPECT_TRUE(by_nccl(Cluster(boxes("dgx-1-v100", 1), served()), 8));  // no switch: not all pairs are linked
 }
 
-// On H100 a start takes 4.6 us and each shot 0.8 us, LL's costs. Of S bytes a GPU reads 7 S in one shot and
-// 2 x 7/8 S = 1.75 S in two, at 0.7 of the tuner's NVLink rate of 18 x 20.6 GB/s:
-//   64 KiB, one shot: 4.6 + 0.8 us, then 7 S / rate = 1.77 us
-//   1 MiB, two shots: 4.6 + 2 x 0.8 us, then 1.75 S / rate = 7.07 us
+double us(const Cluster& box, std::size_t gpus, std::int64_t bytes) {
+  const Activity activity = lowered(box, CollectiveKind::all_reduce, gpus, bytes);
+  return microseconds(activity.latency) + static_cast<double>(bytes) / activity.cap.value() * 1e6;
+}
+
+// On H100 one shot takes an LL start and step, 4.6 + 0.8 us, and a second one 5.2 us. Of S bytes a GPU reads
+// 7 S in one shot and 2 x 7/8 S = 1.75 S in two, at 0.7 of the tuner's NVLink rate of 18 x 20.6 GB/s:
+//   64 KiB, one shot: 5.4 us, then 7 S / rate = 1.77 us
+//   1 MiB, two shots: 5.4 + 5.2 us, then 1.75 S / rate = 7.07 us
 TEST(Serving, AShotIsAStepAndWhatItReads) {
   const Cluster box(boxes("dgx-h100", 1), served());
-  const auto us = [&](std::int64_t bytes) {
-    const Activity activity = lowered(box, CollectiveKind::all_reduce, 8, bytes);
-    return microseconds(activity.latency) + static_cast<double>(bytes) / activity.cap.value() * 1e6;
-  };
   const double rate = 0.7 * 18 * 20.6e3;  // bytes a microsecond
-  EXPECT_NEAR(us(64 << 10), 5.4 + 7.0 * (64 << 10) / rate, 0.01);
-  EXPECT_NEAR(us(1 << 20), 6.2 + 1.75 * (1 << 20) / rate, 0.01);
+  EXPECT_NEAR(us(box, 8, 64 << 10), 5.4 + 7.0 * (64 << 10) / rate, 0.01);
+  EXPECT_NEAR(us(box, 8, 1 << 20), 10.6 + 1.75 * (1 << 20) / rate, 0.01);
+}
+
+// Kernels of 6 H100 under CUDA graphs (vllm-project/vllm pull request 24111), KiB and us: from 1 MiB on both of
+// vLLM's kernels; the faster one was one shot up to 512 KiB.
+TEST(Serving, SixH100TakeAsLongAsVllmMeasured) {
+  const Cluster box(boxes("dgx-h100", 1), served());
+  const std::map<int, double> measured{{1024, 17}, {1536, 20}, {2048, 26}, {3072, 29}, {4096, 37}};
+  for (const auto& [kib, expected] : measured) EXPECT_NEAR(us(box, 6, kib << 10) / expected, 1, 0.1) << kib;
+}
+
+// Eight MI355X (the same project's pull request 39080): one shot up to 64 KiB, then two. RCCL's 64 KiB take 14.
+TEST(Serving, EightMi355xTakeAsLongAsVllmMeasured) {
+  const Cluster box(boxes("mi355x-8", 1), served());
+  EXPECT_EQ(chosen(box, 8, 64 << 10), Algorithm::one_shot);
+  EXPECT_EQ(chosen(box, 8, 96 << 10), Algorithm::two_shot);
+  EXPECT_EQ(chosen(box, 4, 256 << 10), Algorithm::one_shot);
+  const std::map<int, double> measured{{24, 6.3},  {48, 6.7},   {96, 7.6},   {192, 10.0},
+                                       {384, 13.1}, {768, 16.0}, {1536, 24.2}};
+  for (const auto& [kib, expected] : measured) EXPECT_NEAR(us(box, 8, kib << 10) / expected, 1, 0.2) << kib;
 }
 
 // Bytes into each GPU per byte of the buffer: one shot reads the buffers of seven others, two shots read 7/8
