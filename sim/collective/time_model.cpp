@@ -43,9 +43,10 @@ constexpr StepCosts kRcclSteps = {nccl::kRcclBase,       nccl::kRcclRingInside, 
 // 320), of 240 x 8/14.
 constexpr double kCollNetShare = 0.80;
 
-// A hop of NVLSTree between boxes: that of the tuner's other trees and rings with Simple. The 20.9 us with which
-// it ranks NVLSTree since NCCL 2.24 is 14 in earlier releases (NVIDIA/nccl, src/graph/tuning.cc, hwLat). Not
-// fitted: two boxes of eight H20 take 46.4 us for 8 to 512 bytes (NCCL issue 1244), 44.2 here, 58.0 with 20.9.
+// A hop of NVLSTree between boxes: that of the tuner's other trees and rings with Simple. The 20.9 us with
+// which it ranks NVLSTree since NCCL 2.24 is 14 in earlier releases (NVIDIA/nccl, src/graph/tuning.cc,
+// hwLat). Not fitted: two boxes of eight H20 take 46.4 us for 8 to 512 bytes (NCCL issue 1244), 44.2
+// here, 58.0 with 20.9.
 constexpr double kNvlsTreeHop = 14;
 
 // Hops from one end of the tree's part in a box to the other: NCCL's is a chain; RCCL's has branches on full
@@ -143,6 +144,13 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   return facts.nodes == 2 ? rate : rate / 2;
 }
 
+// How often the busiest box sends a byte of a double tree to others, each half of the bytes along its own
+// tree: two boxes are the root of one tree each; of three the root of one sends down twice and up the other
+// tree once; of more an inner box also sends up.
+double tree_crossings(int nodes) {
+  return nodes == 2 ? 1 : nodes == 3 ? 1.5 : 2;
+}
+
 }  // namespace
 
 Microseconds extra_hop(const CommunicatorFacts& facts, Microseconds network) {
@@ -171,6 +179,13 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
         std::min(facts.tree_wire * by_host, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
     pipe.rate = simple * tuned(choice.protocol) / tuned(Protocol::simple) * 1e9 / channels;
     together = facts.pcie_wire / (choice.protocol == Protocol::ll ? 2 : 1) / channels;
+  } else if (choice.protocol == Protocol::simple && facts.nodes > 1 && facts.nic_wire > 0) {
+    // Nor between boxes: NICs, threads, and NVLinks, over which a GPU of a chain sends up and down. Not
+    // fitted: three GB200 partitions of 4 and 8 with NVLS off, 16 GiB at 128 and 253 GB/s (NCCL issue 1801),
+    // 0.97 and 0.96 of this. In LL128 measured trees stay below, so the tuner's speed is kept for it and LL.
+    const double nics = kNicShare * facts.nic_wire / tree_crossings(facts.nodes);
+    const double wire = std::min(nics, kSimpleShare * facts.nvlink_bandwidth / 2);
+    pipe.rate = std::min(wire / channels, alone) * 1e9;
   } else {
     pipe.rate = tuned(choice.protocol) * 1e9 / channels;
   }
@@ -221,6 +236,12 @@ void fill_tree(const TreePipeline& pipe, const Hops& hops, int channels, Timing&
   t.cap = pipe.rate * channels;
 }
 
+// RCCL's direct all-reduces (MSCCL's all-pairs) of 2 to 16 MiB: 227 GB/s of bus bandwidth on eight MI300X, of
+// 336, and 320 on eight MI355X, of 399 (slopes of the sweeps in configs/validation/rccl-mi355x.json): the
+// mean. Not fitted: 8 MiB on another eight MI300X, 91.1 us (crickett-hpe/hpc-ai-envs pull request 30), 81
+// here.
+constexpr double kRcclDirectShare = 0.74;
+
 // Limits of a ring: the threads and wires of an edge, and the copy of a rank's own part. `chunk`: bytes of
 // one.
 void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFacts& facts, double bytes,
@@ -228,7 +249,8 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
   const double n = facts.ranks;
   const bool reduced = kind == CollectiveKind::all_reduce;
   const double bus = reduced ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
-  const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
+  RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
+  if (facts.rccl && reduced && choice.algorithm == Algorithm::direct) rates.threads *= kRcclDirectShare;
   const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
   // Broadcast and reduction keep what they send in the same pass.
   double own = reduced || gathers(kind) ? per_byte(rates.own_copy) / n : 0;
@@ -239,13 +261,13 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
   t.cap_parts = {bus * per_byte(rates.wire), own};
 }
 
-// What hops add to a Simple ring over boxes of one GPU. A step sends a chunk in two slices (NCCL, ProtoSimple of
-// CHUNKSTEPS / SLICESTEPS): it takes as long as the wire needs for the chunk, or as the first slice takes to
-// arrive, to be copied by the channel's threads and to leave. Later rounds do not wait, because channels that
-// share a NIC have drifted apart. In no constant: ten H100 with one NDR NIC each, 32 to 128 MiB
+// What hops add to a Simple ring over boxes of one GPU. A step sends a chunk in two slices (NCCL, ProtoSimple
+// of CHUNKSTEPS / SLICESTEPS): it takes as long as the wire needs for the chunk, or as the first slice takes
+// to arrive, to be copied by the channel's threads and to leave. Later rounds do not wait, because channels
+// that share a NIC have drifted apart. In no constant: ten H100 with one NDR NIC each, 32 to 128 MiB
 // (nccl-h100-10-nodes). In boxes of several GPUs the sweeps show all hops.
-Microseconds exposed_hops(const Choice& choice, const CommunicatorFacts& facts, Microseconds hop, double steps,
-                          double chunk) {
+Microseconds exposed_hops(const Choice& choice, const CommunicatorFacts& facts, Microseconds hop,
+                          double steps, double chunk) {
   const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const double edge = least_known(rates.threads, rates.wire) * 1e3 / choice.channels,  // bytes a microsecond
       copy = rates.own_copy * 1e3 / choice.channels;

@@ -78,6 +78,45 @@ TEST(Measured, TreesOverBoxesOfOneGpuReachTheNic) {
     EXPECT_NEAR(microseconds(rows[i].time) / measured.at(i), 1, 0.1) << rows[i].size.value();
 }
 
+// Two boxes of eight H20 over InfiniBand, 8 to 512 bytes under NVLSTree: 47.6, 46.3 and 46.6 us (NVIDIA/nccl
+// issue 1244). A start of 16.2 us, then up to the root and down again, 14 us each.
+TEST(Measured, HopsOfNvlsTreesAreThoseOfOtherTrees) {
+  const Form form{"hgx-h20", 2, "ib-ndr", Algorithm::nvls_tree, Protocol::simple, 0};
+  EXPECT_NEAR(microseconds(bench(form, false, {Bytes(64), Bytes(64), 2})[0].time), 46.3, 3);
+}
+
+// Ten boxes of which one H100 takes part, microseconds of 64 and 128 MiB (xxrjun/nccl-tests-cluster). Of the
+// 18 steps' hops of 14 us nothing shows: of a chunk of 1.6 MiB on two channels the NIC needs 69 us a step,
+// and the next step's first half has come, been copied and left after 34 + 28 + 14.
+TEST(Measured, HopsOfRingsOverBoxesOfOneGpuHideBehindChunks) {
+  scenario::Scenario scenario;
+  scenario.topology = boxes("hgx-h100", 10, "ib-ndr");
+  scenario.topology.node.accelerators = 1;
+  scenario.network.model = "flow";
+  const scenario::BenchSizes sizes{Bytes(64 << 20), Bytes(128 << 20), 2};
+  const auto rows =
+      scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes).rows;
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_NEAR(microseconds(rows[0].time) / 2542.4, 1, 0.03);
+  EXPECT_NEAR(microseconds(rows[1].time) / 5031.0, 1, 0.03);
+}
+
+// Three NVLink partitions of four GB200 over NDR, without NVLS, 16 GiB in trees: 127.9 GB/s (NVIDIA/nccl
+// issue 1801). The busiest of three boxes sends a byte 1.5 times over its four NICs: 0.985 x 4 x 49.7 / 1.5 =
+// 130.5.
+TEST(Measured, TreesBetweenBoxesReachTheirNics) {
+  scenario::Scenario scenario;
+  scenario.topology = boxes("gb200x4", 3, "ib-ndr");
+  scenario.network.model = "flow";
+  scenario.network.nccl = forced(Algorithm::tree);
+  scenario.network.nccl.nvls = false;
+  const Bytes size(std::int64_t{16} << 30);
+  const auto rows =
+      scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2})
+          .rows;
+  EXPECT_NEAR(static_cast<double>(size.value()) / seconds(rows[0].time) / 1e9 / 127.9, 1, 0.03);
+}
+
 // sendrecv_perf on 4 of 8 H100, each sending to the next; GB/s measured at 128, 256 and 512 MiB. A pair has
 // 32 / 4 = 8 of the 32 channels up to 16 MiB per channel, that is 128 MiB. Each doubling beyond that doubles
 // the channels, until the links are the limit. Half of a channel's threads send.
