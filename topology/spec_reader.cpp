@@ -160,7 +160,9 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
   static const auto object =
       config::Object<NodeChoice>("node", "A catalogue node, with parts replaced in place")
           .field("use", &NodeChoice::use, "catalogue name", config::example("\"hgx-h100\""))
-          .field("accelerator", &NodeChoice::accelerator, "another accelerator in the same sockets")
+          .field("accelerator", &NodeChoice::accelerator,
+                 "another accelerator in the same sockets; it brings its own NVLinks, unless nvlink names "
+                 "others")
           .field("nic", &NodeChoice::nic, "another NIC in the same slots")
           .field("cpu", &NodeChoice::cpu, "another CPU family, as NCCL names it",
                  config::one_of({"intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd",

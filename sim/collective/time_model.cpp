@@ -250,7 +250,8 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
   const bool reduced = kind == CollectiveKind::all_reduce;
   const double bus = reduced ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
   RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
-  if (facts.rccl && reduced && choice.algorithm == Algorithm::direct) rates.threads *= kRcclDirectShare;
+  if (facts.rccl && reduced && choice.algorithm == Algorithm::direct && choice.protocol == Protocol::simple)
+    rates.threads *= kRcclDirectShare;
   const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
   // Broadcast and reduction keep what they send in the same pass.
   double own = reduced || gathers(kind) ? per_byte(rates.own_copy) / n : 0;

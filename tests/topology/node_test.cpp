@@ -29,6 +29,27 @@ TEST(Node, NvswitchLinksCarryTheSumOfTheAcceleratorsNvlinks) {
   EXPECT_DOUBLE_EQ(gigabytes(link_between(b200, "node0/gpu0", "node0/nvswitch0").line_rate), 900);
 }
 
+// A B200 in an H100's socket has its 18 NVLinks of 50 GB/s, a 2080 Ti on the bridge of a 3090, with its 4
+// links, its own two of 25 GB/s, an L40S none; figures that the scenario names stay.
+TEST(Node, AnAcceleratorInAnothersPlaceBringsItsOwnNvlinks) {
+  TopologySpec spec = cluster("hgx-h100", 1);
+  spec.node.accelerator = "b200";
+  const Topology b200 = build(spec, catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(b200, "node0/gpu0", "node0/nvswitch0").line_rate), 900);
+  spec.node.accelerator = "l40s";
+  const Topology l40s = build(spec, catalogue());
+  const Router router(l40s, 1);
+  EXPECT_EQ(path_of(l40s, route(router, "node0/gpu0", "node0/gpu1")).find("nvswitch"), std::string::npos);
+  spec.node.nvlink = LinkChoice{};
+  spec.node.nvlink->use = "nvlink4";
+  const Topology named = build(spec, catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(named, "node0/gpu0", "node0/nvswitch0").line_rate), 450);
+  TopologySpec bridge = cluster("ws-2x3090-nvlink", 1);
+  bridge.node.accelerator = "rtx-2080-ti";
+  const Topology turing = build(bridge, catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(turing, "node0/gpu0", "node0/gpu1").line_rate), 50);
+}
+
 TEST(Node, AnAcceleratorReachesItsNicUnderItsOwnPcieSwitch) {
   const Topology t = build(cluster("dgx-a100", 1, "rail"), catalogue());
   const Router router(t, 1);

@@ -109,6 +109,7 @@ class NodeDraft {
     stamp_.torus_link = accelerator.scale_up_link;
     stamp_.chip = accelerator.name;
     stamp_.ports = accelerator.nvlinks;
+    if (choice_.accelerator && id != recipe_.accelerator) own_links_ = &accelerator;
     for (int i = 0; i < accelerators_; ++i) stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
     ModelFacts facts;
     facts.compute_capability = accelerator.compute_capability;
@@ -118,29 +119,39 @@ class NodeDraft {
 
   LinkFigures scale_up_link() {
     LinkChoice link = choice_.nvlink.value_or(LinkChoice{});
-    if (link.use.empty()) link.use = recipe_.scale_up.link;
+    if (link.use.empty()) link.use = own_links_ ? own_links_->scale_up_link : recipe_.scale_up.link;
     return hardware_.link(link, "topology.node.nvlink");
+  }
+
+  // How many links join two accelerators, or one and its switches, where the node has `recipe`. An
+  // accelerator in another's place brings its own: all of them to switches, to a neighbour at most what it
+  // has.
+  [[nodiscard]] int links_of(int recipe, bool to_switches) const {
+    if (!own_links_ || choice_.nvlink) return recipe;
+    return to_switches ? own_links_->nvlinks : std::min(recipe, own_links_->nvlinks);
   }
 
   void scale_up(int domain_nodes) {
     const ScaleUp& up = recipe_.scale_up;
-    if (up.kind == ScaleUp::Kind::none) return;
+    const bool without = own_links_ && own_links_->scale_up_link.empty() && !choice_.nvlink;
+    if (up.kind == ScaleUp::Kind::none || without) return;
     const LinkFigures link = scale_up_link();
     if (up.kind == ScaleUp::Kind::switched) {
       stamp_.nvlink_sharp = up.in_network_reduction;
       stamp_.domain_nodes = std::max(1, domain_nodes);
       stamp_.chips = std::max(1, up.chips);
-      stamp_.to_domain_switch = bundle(link, builder_.link_type(link.type), up.links_per_accelerator);
+      const int links = links_of(up.links_per_accelerator, true);
+      stamp_.to_domain_switch = bundle(link, builder_.link_type(link.type), links);
       const std::string model = up.chip.empty() ? "scale-up-switch" : up.chip;
       stamp_.domain_switch_model = builder_.model(model);
       if (stamp_.domain_nodes > 1) return;
       const std::uint32_t nvswitch = add(DeviceKind::nvswitch, model, stamp_.chips);
-      for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, link, up.links_per_accelerator);
+      for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, link, links);
     } else if (up.kind == ScaleUp::Kind::mesh) {
       for (const ScaleUp::Edge& e : up.edges) {
         if (!there(e.a) || !there(e.b)) continue;
         join(stamp_.accelerators.at(static_cast<std::size_t>(e.a)),
-             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), link, e.links);
+             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), link, links_of(e.links, false));
       }
     } else {
       torus(link);
@@ -265,6 +276,7 @@ class NodeDraft {
   NodeStamp stamp_;
   std::uint32_t next_local_[8] = {};
   int accelerators_ = choice_.accelerators.value_or(recipe_.accelerators);
+  const Accelerator* own_links_ = nullptr;  // of an accelerator in another's place
   std::vector<std::uint32_t> sockets_, attached_;
   std::vector<std::optional<std::uint32_t>> nics_;  // of the recipe; nothing if the NIC is left out
   std::vector<std::string> nic_slots_;
