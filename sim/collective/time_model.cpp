@@ -125,11 +125,14 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   if (options.step_costs) {
     const std::size_t p = nccl::row(choice.protocol);
     t.start = Microseconds(starts[p]);
-    // Between boxes the tuner's step already contains the wait for the network. The sweeps' steps are for
-    // NVLink; for PCIe NCCL's own figures are used.
+    // Between boxes the tuner's step already contains the wait for the network; a Simple ring's is at least
+    // what it takes inside. Not fitted: gathering 64 to 512 MiB on two boxes of B200 (nccl-gke-a4). The
+    // sweeps' steps are for NVLink; for PCIe NCCL's own figures are used.
     const bool nvlink = facts.max_local_ranks == 1 || inside <= nccl::PathType::nvb;
     if (nvlink && (facts.nodes == 1 || choice.protocol == Protocol::ll))
       t.inside += Microseconds(steps[p] - figure(nccl::kNvlinkLatency, tree));
+    else if (nvlink && simple && !tree)
+      t.inside = std::max(t.inside, Microseconds(steps[p]));
   }
   if (options.network) t.between += extra_hop(facts, network);
   return t;
