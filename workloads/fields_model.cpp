@@ -28,9 +28,9 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                       {"flash2025", AttentionKernel::flash2025,
                        "of 2024 (cuDNN 9.0) on a Hopper, of 2025 (9.13) on a Blackwell"},
                       {"sdpa", AttentionKernel::sdpa,
-                       "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell (PyTorch "
-                       "2.11 and torchtitan from late 2025 take cuDNN's on a Hopper too: flash, as "
-                       "fsdp@2026-eager and fsdp@2026-compile do)"},
+                       "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell, "
+                       "AOTriton's on a CDNA3 or CDNA4 (PyTorch 2.11 and torchtitan from late 2025 "
+                       "take cuDNN's on a Hopper too: flash, as fsdp@2026-eager and fsdp@2026-compile do)"},
                       {"flash2", AttentionKernel::flash2, "FlashAttention-2, whatever the accelerator"},
                       {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),

@@ -160,6 +160,29 @@ constexpr Row kCdna4{.forward = {.share = 0.983, .start = 550}, .backward = {.sh
 // CK's FlashAttention-2 on one die of an MI250X, heads of 64, without a mask, 512 tokens to 8 k: 73.7 to 87.6
 // and 47.2 to 62.4 TFLOP/s (hiyouga/LlamaFactory issue 8793), of 147.
 constexpr Row kCdna2{.forward = {.share = 0.61, .start = 110}, .backward = {.share = 0.43, .start = 177}};
+// scaled_dot_product_attention launches AOTriton's kernels, compiled by Triton. Forward on an MI300X, causal,
+// 16 sequences of 16 heads, 1 k to 16 k tokens: 164, 214, 257, 290 and 307 TFLOP/s
+// (midiareshadi/attn-dsl-bench, results/raw/sweep_v1.csv@603819b, PyTorch 2.10, ROCm 7.2), where aiter has
+// 225 to 494, 18 % less than kCdna3 at 8 k. On an MI355X, causal: 246, 422, 630 and 762 forward at 2 k
+// to 16 k, 110, 157, 143, 224 and 259 backward at 1 k to 16 k (HipKittens' baselines: Vivicai1005/HipKittens
+// analysis/attn/fwd/plot.py@e4102ff and bkwd/plot.py@d8ee979); the 143 at 4 k stand alone. Without the mask
+// 453, 579, 594, 822 and 873, and 220, 273, 301, 309 and 312: backward a fifth more than these constants
+// give. Nobody published a sweep backward on an MI300X: it is given the MI355X's share of the best product,
+// of which it has less forward. From 2.9 on PyTorch's backward kernels are aiter's (AOTriton 0.11, pytorch
+// pull request 161754), its forward ones not: the sets that name `sdpa` are older.
+constexpr Row kTritonOnCdna3{.forward = {.share = 0.408, .start = 300},
+                             .backward = {.share = 0.17, .start = 500}};
+constexpr Row kTritonOnCdna4{.forward = {.share = 0.683, .start = 2600},
+                             .backward = {.share = 0.17, .start = 500}};
+// CK's FlashAttention-2, flash-attn's default there. MI300X, no mask, 16 k tokens, 16 heads, 1 to 8
+// sequences: 353, 356, 340 and 310 TFLOP/s forward, 194, 202, 205 and 207 backward (ROCm/flash-attention
+// issue 142, ROCm 6.3). MI355X, 1 k to 16 k, 256 heads: 495, 611, 755, 844 and 903 forward with the mask,
+// 761, 733, 810, 894 and 908 without it, 365, 428, 448, 470 and 470 backward without it (HipKittens' files
+// above; its causal figures backward count the pairs that the mask hides). The starts are the MI355X's.
+constexpr Row kCkOnCdna3{.forward = {.share = 0.47, .start = 350},
+                         .backward = {.share = 0.272, .start = 300}};
+constexpr Row kCkOnCdna4{.forward = {.share = 0.598, .start = 350},
+                         .backward = {.share = 0.308, .start = 300}};
 
 // Volta and Turing lack the instructions of FlashAttention-2 (it needs sm_80); frameworks launch CUTLASS'
 // memory-efficient kernels. On a T4 kernels written for Turing reach 0.66 of the sheet, 2.19 times as much
@@ -237,13 +260,19 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
 }
 
 // Shares of the best product; null: none of these stands for the chip.
-const Row* row_of_best(const topology::Accelerator& accelerator) {
+const Row* row_of_best(const topology::Accelerator& accelerator, AttentionKernel kernel) {
   const int capability = accelerator.compute_capability;
   if (capability == 89 || capability >= 120) return &kAda;
   if (capability == 86) return &kGa102;
   if (capability > 0) return nullptr;
   const std::string_view name = accelerator.architecture;
-  return name == "CDNA2" ? &kCdna2 : name == "CDNA3" ? &kCdna3 : name == "CDNA4" ? &kCdna4 : nullptr;
+  if (name == "CDNA2") return &kCdna2;
+  const bool older = name == "CDNA3";
+  if (!older && name != "CDNA4") return nullptr;
+  if (kernel == AttentionKernel::sdpa) return older ? &kTritonOnCdna3 : &kTritonOnCdna4;
+  if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
+    return older ? &kCkOnCdna3 : &kCkOnCdna4;
+  return older ? &kCdna3 : &kCdna4;
 }
 }  // namespace
 
@@ -258,6 +287,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   const int capability = accelerator.compute_capability;
   const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1,
              halves = bytes_of(units) == 2;
+  const Row* of_best = row_of_best(accelerator, kernel);
   // PyTorch from 2.11 with a cuDNN past 9.15 (sdp_utils.cpp, check_prefer_cudnn_attention), and torchtitan
   // from late 2025 (ScaledDotProductAttentionWrapper puts it first), take cuDNN's on a Hopper too; the sets'
   // releases do not, and a later run names `flash`.
@@ -281,7 +311,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
     rates.sees_window_backward = !narrow;
     return rates;
   }
-  if (const Row* row = row_of_best(accelerator)) return rates_of(*row, of.best, of.best);
+  if (of_best != nullptr) return rates_of(*of_best, of.best, of.best);
   return rates_of(capability >= 80 && accelerator.compute_units > 0 ? kA100 : kUnmeasured, of.peak, of.best);
 }
 }  // namespace topsim::workloads
