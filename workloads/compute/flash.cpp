@@ -169,7 +169,7 @@ constexpr Row kCdna2{.forward = {.share = 0.61, .start = 110}, .backward = {.sha
 // 453, 579, 594, 822 and 873, and 220, 273, 301, 309 and 312: backward a fifth more than these constants
 // give. Backward no sweep of an MI300X is published: it is given the MI355X's share of the best product. On
 // an MI325X aiter's kernels take 47 % less time forward and 75 % less backward in Llama 3.1 70B
-// (ROCm/rocm-blogs, primus-deep-dive, figure 1), where these rows give 47 and 74. From 2.9 on PyTorch's
+// (ROCm/rocm-blogs, primus-deep-dive, figure 1), where these rows give 47 and 73. From 2.9 on PyTorch's
 // backward kernels are aiter's (AOTriton 0.11, pytorch pull request 161754), its forward ones not: sets that
 // name `sdpa` are older.
 constexpr Row kTritonOnCdna3{.forward = {.share = 0.408, .start = 300},
