@@ -204,6 +204,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                            "megatron: see recompute"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))
+          .field(
+              "reduce_each_micro_batch", &PlanSpec::reduce_each_micro_batch,
+              "framework ddp: every backward pass reduces, as in scripts that accumulate without no_sync()")
           .field("overlap_param_gather", &PlanSpec::overlap_param_gather,
                  "gather parameters while the forward pass runs", default_text("the framework's"))
           .field("overlap_p2p", &PlanSpec::overlap_p2p, "pipeline messages travel while kernels run",
@@ -299,7 +302,9 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
                  config::list_of<std::string>(one_of({"qkv", "proj", "fc1", "fc2"})))
           .field("share_expert_adapters", &LoraSpec::share_expert_adapters,
                  "routed experts of a rank have one adapter together, else each its own",
-                 default_text("the framework's"));
+                 default_text("the framework's"))
+          .field("dropout", &LoraSpec::dropout,
+                 "each adapter drops out of its input (PEFT's and torchtune's lora_dropout above 0)");
   return object;
 }
 

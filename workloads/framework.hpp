@@ -136,6 +136,15 @@ struct ExchangeFacts {
   double update_elements = 0;  // ZeRO-3 updates so many at a time; 0: all
 };
 
+// What a low-rank adapter does beside its two products (task lora), by who wrote it. All of them multiply its
+// output by alpha / rank and add it to the frozen product.
+struct AdapterFacts {
+  bool fused = false;        // compiled: no kernels of their own for scale, sum and dropout
+  bool casts_input = false;  // to the adapters' width where that differs, and back for the product
+  HostPasses calls;          // of one, beside those of the frozen layer
+  HostPasses casts;          // beside those, where the input is cast
+};
+
 struct Framework : KernelFacts, ExchangeFacts {
   std::string_view name;     // "megatron"
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
@@ -171,6 +180,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   TensorOverlap tp_overlap = TensorOverlap::async;
   AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling
   bool shares_expert_adapters = false;                 // task lora: one for all experts of a rank
+  AdapterFacts adapter;                                // task lora
   bool gathers_narrow_blocks = false;                  // gathers_narrow of formats with block scales
   // megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in fp32 the
   // maximum (read), its subtraction, the exponentials and the division (read and written each) and the sum

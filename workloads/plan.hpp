@@ -29,6 +29,9 @@ struct PlanAdapters {
   // torchtitan's modules); else Megatron's two fused ones.
   bool apart = false;
   bool one_for_experts = false;  // of a rank, else each expert has its own
+  bool dropout = false;          // of each adapter's input
+  bool casts = false;            // each adapter's input, to fp32 and back
+  AdapterFacts facts;
 };
 
 // What ZeRO and FSDP divide, and when.
@@ -66,6 +69,7 @@ struct PlanOffload {
   bool parameters = false;                              // shards, too
   bool activations = false;                             // of layers; the step holds two at a time
   bool gradients = false;                               // leave the accelerator as they are reduced
+  double gradient_bytes = 4;                            // of each on the host
   double adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
 };
 

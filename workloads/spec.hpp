@@ -142,8 +142,9 @@ struct PlanSpec {
   std::optional<RecomputeSpec> recompute;
   std::vector<std::string> recompute_modules;  // what selective recompute does again; empty: as usual
   std::optional<bool> overlap_grad_reduce, overlap_param_gather, overlap_p2p;
-  std::optional<Bytes> bucket_size;  // of the gradient reduction
-  std::optional<double> wrap_least;  // parameters of a part that FSDP makes a unit
+  bool reduce_each_micro_batch = false;  // DDP without no_sync
+  std::optional<Bytes> bucket_size;      // of the gradient reduction
+  std::optional<double> wrap_least;      // parameters of a part that FSDP makes a unit
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
   std::optional<TokenDispatcher> token_dispatcher;  // alltoall
@@ -167,6 +168,7 @@ struct LoraSpec {
   int rank = 16;
   std::vector<std::string> targets{"qkv", "proj", "fc1", "fc2"};
   std::optional<bool> share_expert_adapters;  // one for all experts of a rank
+  bool dropout = false;                       // of each adapter's input
 };
 
 // Measured times of one micro-batch through one stage, replayed instead of the compute model; one entry for

@@ -99,6 +99,30 @@ TEST(DistributedDataParallel, AccumulationReducesOnce) {
   EXPECT_EQ(collectives(once, Phase::gradient_sync).size(), collectives(often, Phase::gradient_sync).size());
 }
 
+// Without no_sync each of four backward passes sends all gradients, after copies into buckets, waits, and
+// copies them back. Gradients are still added up: what each pass computes stays the same.
+TEST(DistributedDataParallel, WithoutNoSyncEachMicroBatchReduces) {
+  WorkloadSpec each = small("ddp", 4);
+  each.plan.reduce_each_micro_batch = true;
+  const auto once = training_step(small("ddp", 4), a100(), 8), often = training_step(each, a100(), 8);
+  program::validate(often);
+  EXPECT_DOUBLE_EQ(bytes(collectives(often, Phase::gradient_sync)),
+                   4 * bytes(collectives(once, Phase::gradient_sync)));
+  const auto busy = [](const program::Program& program, bool copies) {
+    double sum = 0;
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == OpKind::compute && (op.phase == Phase::gradient_sync) == copies)
+        sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR(busy(often, true), 4 * busy(once, true), 1e-9);
+  EXPECT_NEAR(busy(often, false), busy(once, false), 1e-9);
+  for (const char* framework : {"fsdp", "megatron", "deepspeed"}) {
+    each.framework = framework;
+    EXPECT_THROW((void)training_step(each, a100(), 8), ConfigError) << framework;
+  }
+}
+
 // 2 bytes per gradient instead of 4. Buckets are limited in bytes, so each holds twice as many gradients.
 TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
   WorkloadSpec workload = small("ddp");

@@ -85,6 +85,22 @@ TEST(Offload, FreesTheAccelerator) {
   EXPECT_NEAR(copied(training_step(small("fsdp", 3), a100(), 8), 1), 4 * (kAll + 3 * layer) / 8, 64);
 }
 
+// torchtune's 70B_full.yaml: dtype bf16, fsdp_cpu_offload, AdamW. Weights, gradients and moments are 2 bytes:
+// 2 Psi / N of gradients go down, Adam reads four and writes three (14), and the shards that go up are half
+// of fp32's. The host holds 2 + 2 + 4. DeepSpeed's master copy is fp32.
+TEST(Offload, FsdpKeepsStatesInTheParametersFormat) {
+  WorkloadSpec narrow = small("fsdp", 3);
+  narrow.precision.optimizer = Precision::bf16;
+  const auto program = training_step(narrow, a100(), 8), wide = training_step(small("fsdp", 3), a100(), 8);
+  program::validate(program);
+  EXPECT_NEAR(copied(program, 0), 2 * kAll / 8, 64);
+  EXPECT_NEAR(copied(program, 1), copied(wide, 1) / 2, 64);
+  EXPECT_NEAR(host_seconds(program), 14 * kAll / 8 / (0.43 * 400e9 / 8), 1e-9);
+  EXPECT_NEAR(memory_use(narrow, a100(), 8).host, 8 * kAll, 64);
+  narrow.framework = "deepspeed";
+  EXPECT_THROW((void)training_step(narrow, a100(), 8), ConfigError);
+}
+
 // With a free network the step grows by the host's work, less the Adam that the accelerator no longer runs.
 TEST(Offload, TheAcceleratorWaitsForTheHost) {
   const auto program = training_step(small("deepspeed", 2), a100(), 8);

@@ -35,6 +35,7 @@ constexpr HostProfile kMegatron2022{
     .in_step = 1.85,
     .plain_softmax = {.forward = {.operators = 5, .functions = -1, .modules = 1},
                       .backward = {.operators = 6, .functions = -1}},
+    .frozen = {.operators = 4 + 4 + 12},
 };
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward takes 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
@@ -103,6 +104,17 @@ constexpr ExpertCalls kMegatronExperts{
     .node = {.forward = {.views = 4, .modules = 3}, .backward = {.views = 3, .functions = 1, .modules = 3}},
 };
 
+// An adapter of NeMo 2 and Megatron-Bridge (peft/lora_layers.py, LoRALinear; peft/utils.py,
+// ParallelLinearAdapter): two parallel linears of Megatron-Core, each as published (host/host.cpp: a module,
+// an operator, 3 views and 2 Functions), modules for wrapper, adapter and activation (nn.Identity),
+// contiguous and reshape, x * (alpha / dim) behind the second linear, the sum. Bridge of 2026 scales before
+// the second linear, and there only rank numbers a token. Backward: four products, scale, the sum of the
+// input's gradients; gradients of weights are added by their products.
+constexpr AdapterFacts kBridgeAdapter{
+    .calls = {.forward = {.operators = 4, .views = 8, .functions = 4, .modules = 5},
+              .backward = {.operators = 6, .views = 8, .functions = 4}},
+};
+
 // Removes what Transformer Engine's modules do with fp8.
 void without_transformer_engine(Framework& row) {
   row.gathers_narrow = row.gathers_narrow_blocks = row.casts_in_norms = false;
@@ -126,6 +138,7 @@ Framework megatron_2024() {
   // (model_parallel_config.py: False).
   row.amax_reduction = AmaxReduction::all;
   row.shares_expert_adapters = true;  // Megatron-Bridge, peft/lora.py: share_expert_adapters
+  row.adapter = kBridgeAdapter;
   // Transformer Engine reads logits for the softmax, then reads them and writes the gradient, which backward
   // multiplies by the loss's (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel,
   // element_mul_kernel).

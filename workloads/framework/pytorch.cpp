@@ -8,19 +8,22 @@ namespace {
 using namespace topsim::literals;
 
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others.
-// FSDP adds about 6 operators, 20 views and a Function per unit and pass (_fsdp_param_group.py: copy-in,
-// copy-out, resharding); DDP adds a hook per parameter in C++.
+// The backward pass has two products of each linear, and adds to gradients of 9 tensors: frozen weights save
+// 7 and 9. FSDP adds about 6 operators, 20 views and a Function per unit and pass (_fsdp_param_group.py:
+// copy-in, copy-out, resharding); DDP adds a hook per parameter in C++.
 constexpr HostProfile kEagerDdp{
     .forward = {.operators = 36, .views = 16, .modules = 14},
     .backward = {.operators = 57, .views = 16},
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
+    .frozen = {.operators = 16},
 };
 constexpr HostProfile kEagerFsdp{
     .forward = {.operators = 42, .views = 36, .functions = 2, .modules = 14},
     .backward = {.operators = 71, .views = 36, .functions = 2},
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
+    .frozen = {.operators = 16},
 };
 // Compiled by layer: one call with its guards (the time of 2 Functions), kernels of the matmuls, attention
 // and 5 fused ones; FSDP's hooks stay eager.
@@ -29,6 +32,7 @@ constexpr HostProfile kCompiledFsdp{
     .backward = {.operators = 30, .views = 20, .functions = 4},
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
+    .frozen = {.operators = 7},
 };
 // Without those hooks: less what eager FSDP adds to eager DDP.
 constexpr HostProfile kCompiledDdp{
@@ -36,6 +40,30 @@ constexpr HostProfile kCompiledDdp{
     .backward = {.operators = 16, .functions = 2},
     .checkpoint = {.operators = 6, .functions = 2},
     .parameter_tensors = 9,
+    .frozen = {.operators = 7},
+};
+
+// peft/tuners/lora/layer.py, Linear.forward: result + lora_B(lora_A(dropout(x))) * scaling, then
+// result.to(its dtype). Modules: the wrapper, dropout (nn.Identity if it is 0), A and B, beside the frozen
+// layer's own; operators: two products, scale, sum. Backward: four products, scale, the sum of the input's
+// gradients, an addition to each weight's gradient.
+// _cast_input_dtype: get_peft_model keeps adapters in fp32 (autocast_adapter_dtype), so the input is cast to
+// it, and by autocast back to 16 bits for the product, as are both weights.
+constexpr AdapterFacts kPeft{
+    .casts_input = true,
+    .calls = {.forward = {.operators = 4, .views = 1, .modules = 4}, .backward = {.operators = 8}},
+    .casts = {.forward = {.operators = 4}, .backward = {.operators = 4}},
+};
+// torchtune/modules/peft/lora.py, LoRALinear.forward, which takes the linear's place: F.linear(x, weight) +
+// (alpha / rank) * lora_b(lora_a(dropout(x))), in the parameters' dtype.
+constexpr AdapterFacts kTorchtune{
+    .calls = {.forward = {.operators = 4, .modules = 3}, .backward = {.operators = 8}},
+};
+// The same in a compiled layer: products stay calls of a library, Inductor makes scale and sum a part of the
+// kernels beside them.
+constexpr AdapterFacts kCompiledAdapter{
+    .fused = true,
+    .calls = {.forward = {.operators = 2}, .backward = {.operators = 4}},
 };
 }  // namespace
 
@@ -107,6 +135,7 @@ Framework ddp() {
   // backward graph.
   row.checkpoints_stop = true;
   row.host = kEagerDdp;
+  row.adapter = kPeft;
   return row;
 }
 
@@ -121,6 +150,7 @@ Framework ddp_compiled() {
   row.eager_norms = row.eager_final_norm = false;
   row.fused_loss.forward_own = 2;
   row.host = kCompiledDdp;
+  row.adapter = kCompiledAdapter;
   return row;
 }
 
@@ -163,6 +193,7 @@ Framework fsdp() {
   // the same.
   row.complex_rotary = true;
   row.host = kEagerFsdp;
+  row.adapter = kTorchtune;
   return row;
 }
 
@@ -189,6 +220,8 @@ Framework fsdp_2023() {
   row.gradient_passes = 2;
   row.outstanding_reductions = std::numeric_limits<int>::max();
   row.fused_cross_entropy = true;
+  row.adapter = kPeft;
+  row.adapter.casts_input = false;  // FSDP's parameters are 16 bits while they are whole
   return row;
 }
 
@@ -204,6 +237,7 @@ Framework fsdp_flat() {
   row.attention = AttentionKernel::flash2;
   row.copies_gathered = first.copies_gathered;
   row.gradient_passes = first.gradient_passes;
+  row.adapter = first.adapter;
   row.outstanding_reductions = first.outstanding_reductions;
   // loss/loss_utils.py, ForCausalLMLoss: float(), then logits[..., :-1, :].contiguous(), 8 bytes more
   // forward; backward zeros and a copy, 12.
@@ -219,6 +253,7 @@ Framework fsdp_compiled() {
   row.fused_kernels = row.reads_again = true;
   row.eager_norms = false;
   row.host = kCompiledFsdp;
+  row.adapter = kCompiledAdapter;
   return row;
 }
 
@@ -300,6 +335,8 @@ Framework fsdp_automodel() {
   row.core_copies = CoreCopies::apart;
   row.zero = 2;
   row.narrow_states = row.reduces_once = true;
+  // components/_peft/lora.py, LinearLoRA.forward: as torchtune's, F.dropout instead of a module.
+  row.adapter.calls.forward = {.operators = 4, .views = 1, .modules = 2};
   // components/moe/parallelizer.py (005f6639) and distributed/config.py: MixedPrecisionPolicy with
   // reduce_dtype float32; without synchronisation FSDP2 sums in it. Reduced shards go back to the weights' 16
   // bits.

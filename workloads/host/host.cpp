@@ -4,6 +4,7 @@
 #include <span>
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/layer/lora.hpp"
 #include "workloads/plan.hpp"
 
 namespace topsim::workloads {
@@ -32,6 +33,15 @@ constexpr double kNarrowLinear = 2;
 // backward each (framework/megatron.cpp).
 constexpr HostPasses kEngineLinears{{0, 0, 16, 0}, {0, 0, 12, 0}};
 
+// One adapter of task lora; without the task all are 0.
+HostPasses calls_of_adapter(const Plan& plan) {
+  if (!plan.frozen()) return {};
+  const AdapterFacts& facts = plan.adapters.facts;
+  HostPasses passes = plan.adapters.casts ? facts.calls + facts.casts : facts.calls;
+  if (plan.adapters.dropout && !facts.fused) passes = passes + HostPasses{{.operators = 1}, {.operators = 1}};
+  return passes;
+}
+
 struct Block {
   std::array<Part, 3> parts;
   HostPasses calls;
@@ -56,6 +66,12 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   if (narrow) experts = experts + calls.narrow + each_narrow * called;
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
   if (model.attention.qk_norm) attention = attention + calls.normed_heads;
+  const AdapterCounts adapters = adapter_counts(model, plan);
+  const HostPasses adapter = calls_of_adapter(plan);
+  attention = attention + adapter * adapters.attention;
+  experts = experts + adapter * (adapters.network * expert_adapters(model, plan));
+  const HostPasses shared =
+      model.experts.shared > 0 ? calls.shared + adapter * adapters.network : calls.shared;
   // Separate nodes: attention, and for the experts dispatch, experts and combine.
   const HostPasses nodes = calls.node * (plan.experts.overlap ? 1 : 0);
   experts = experts + nodes * 3;
@@ -68,7 +84,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
         nodes + (plan.host.graph_attention ? replay : eager(attention))},
        {{Part::router, Part::router, Part::router}, plan.host.graph_router ? replay : eager(calls.router)},
        {{Part::dispatch, Part::experts, Part::combine}, eager(experts)},
-       {{Part::mlp, Part::mlp, Part::mlp}, plan.host.graph_mlp ? replay : eager(calls.shared)}}};
+       {{Part::mlp, Part::mlp, Part::mlp}, plan.host.graph_mlp ? replay : eager(shared)}}};
 }
 
 void spread(PieceList& list, const Block& block, const HostCalls& calls, const Plan& plan) {
@@ -161,15 +177,26 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
     host.forward = host.forward + more.forward;
     host.backward = host.backward + more.backward;
   }
-  const auto scaled = [&](const HostCalls& calls) {
+  // Adapters are in the graph of their half of the layer.
+  HostPasses adapters;
+  if (plan.frozen()) {
+    host.backward = host.backward + host.frozen * -1;
+    const AdapterCounts counts = adapter_counts(model, plan);
+    adapters = calls_of_adapter(plan) * ((plan.host.graph_attention ? 0 : counts.attention) +
+                                         (plan.host.graph_mlp ? 0 : counts.network));
+  }
+  const auto scaled = [&](const HostCalls& calls, const HostCalls& of_adapters) {
     const double kept =
         (plan.host.graph_attention ? 0 : kAttentionShare) + (plan.host.graph_mlp ? 0 : 1 - kAttentionShare);
     const HostCalls replays = kReplay * (int{plan.host.graph_attention} + int{plan.host.graph_mlp});
-    const Duration time = host_time(kept == 1 ? calls : calls * kept + replays, host.in_step);
+    const Duration time = host_time((kept == 1 ? calls : calls * kept + replays) + of_adapters, host.in_step);
     return from_seconds(seconds(time) * plan.host.factor);
   };
-  spread(layer.forward, scaled(host.forward));
-  spread(layer.backward, scaled(runs_twice(plan, recompute) ? host.backward + host.forward + host.checkpoint
-                                                            : host.backward));
+  spread(layer.forward, scaled(host.forward, adapters.forward));
+  if (runs_twice(plan, recompute))
+    spread(layer.backward,
+           scaled(host.backward + host.forward + host.checkpoint, adapters.backward + adapters.forward));
+  else
+    spread(layer.backward, scaled(host.backward, adapters.backward));
 }
 }  // namespace topsim::workloads

@@ -55,5 +55,6 @@ struct HostProfile {
   ExpertCalls experts{};
   double in_step = 1;          // how much longer a Python call takes in a step than in a timing loop
   HostPasses plain_softmax{};  // beside forward and backward, where Megatron's fused softmax does not fit
+  HostCalls frozen{};          // of the backward pass, that frozen weights save
 };
 }  // namespace topsim::workloads

@@ -130,10 +130,10 @@ GemmOutput gradient_output(const Plan& plan) {
 }
 // AccumulateGrad: from the second micro-batch on the new gradient is read, added and written; with fp32
 // weights it is cast first. Where each micro-batch's are reduced to owners, an owner keeps the sum so far in
-// the place of its own gradient, and the others wait for it.
+// the place of its own gradient, and the others wait for it. Whole gradients (DDP) stay where they are.
 KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters) {
   if (plan.fused_accumulation || plan.inference()) return {};
-  const bool kept = !plan.reduce_every_micro_batch || plan.reduces_to_owners;
+  const bool kept = !plan.reduce_every_micro_batch || plan.reduces_to_owners || plan.shards.gradients <= 1;
   const double later = kept ? 1 - 1.0 / plan.micro_batches : 0;
   const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
   return compute.memory_bound(parameters * (cast_bytes + 3 * wide * later), MemoryKernel::add);

@@ -82,16 +82,17 @@ class Adapters {
     for (const Adapter& adapter : target) forward(list, adapter);
   }
   void forward(PieceList& list, const Adapter& a) const {
-    list.compute(a.part, product(a, {a.rows, rank_, a.k}), Piece::kNone, a.count * rank_ * a.k, a.weights);
-    const int summed = a.row ? sum(list, a) : Piece::kNone;
-    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + add(a, a.n), summed, a.count * rank_ * a.n,
+    list.compute(a.part, enters(a) + product(a, {a.rows, rank_, a.k}), Piece::kNone, a.count * rank_ * a.k,
                  a.weights);
+    const int summed = a.row ? sum(list, a) : Piece::kNone;
+    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + scale(a, 0) + add(a, a.n, fused_sum(a)), summed,
+                 a.count * rank_ * a.n, a.weights);
   }
   void backward(PieceList& list, const Adapter& a) const {
-    list.compute(a.part, product(a, {a.rows, rank_, a.n}));  // gradient of X A
+    list.compute(a.part, scale(a, 1) + product(a, {a.rows, rank_, a.n}));  // gradient of X A
     const int summed = a.row ? Piece::kNone : sum(list, a);
     list.weight_gradient(a.part, weights(a, a.n), Piece::kNone, a.count * rank_ * a.n, a.weights);
-    list.compute(a.part, product(a, {a.rows, a.k, rank_}) + add(a, a.k), summed);
+    list.compute(a.part, product(a, {a.rows, a.k, rank_}) + leaves(a) + add(a, a.k, 1), summed);
     list.weight_gradient(a.part, weights(a, a.k), Piece::kNone, a.count * rank_ * a.k, a.weights);
   }
 
@@ -113,14 +114,48 @@ class Adapters {
                            a.count * a.rows * rank_ * bytes_of(plan_.activations),
                            experts ? plan_.etp : plan_.tp, experts ? Group::expert_tensor : Group::tensor);
   }
-  KernelCost add(const Adapter& a, double width) const {
-    return compute_.memory_bound(3 * a.count * a.rows * width * bytes_of(plan_.activations),
-                                 MemoryKernel::add);
+  // `fused`: the numbers that count where Inductor made it a part of the kernels around it. The one that
+  // follows a sum reads one more; FC1's sum is written too, since the activation's gradient needs it.
+  KernelCost add(const Adapter& a, double width, double fused) const {
+    return pass(a, width, (this->fused() ? fused : 3) * element(), MemoryKernel::add);
   }
+  double fused_sum(const Adapter& a) const { return a.row || a.part == Part::attention ? 1 : 2; }
+  // Output, or its gradient, times alpha / rank: a part of the sum, or a second result of the kernel that
+  // makes the gradient.
+  KernelCost scale(const Adapter& a, double fused) const {
+    return pass(a, a.n, (this->fused() ? fused : 2) * element(), MemoryKernel::elementwise);
+  }
+  // The input's way into the adapter: cast to fp32 and back by autocast, which casts A and B too, and in
+  // between dropout (aten/src/ATen/native/cuda/Dropout.cu), whose mask has a byte for each number.
+  KernelCost enters(const Adapter& a) const {
+    const double wide = plan_.adapters.casts ? kWide : element();
+    KernelCost cost = casts(a);
+    if (plan_.adapters.dropout) cost += pass(a, a.k, (fused() ? 1 : 2) * wide + 1, MemoryKernel::elementwise);
+    return cost;
+  }
+  KernelCost leaves(const Adapter& a) const {
+    const double wide = plan_.adapters.casts ? kWide : element();
+    KernelCost cost = casts(a);
+    if (plan_.adapters.dropout) cost += pass(a, a.k, (fused() ? 0 : 2) * wide + 1, MemoryKernel::elementwise);
+    return cost;
+  }
+  KernelCost casts(const Adapter& a) const {
+    if (!plan_.adapters.casts) return {};
+    const double numbers = a.count * (2 * a.rows * a.k + rank_ * (a.k + a.n));
+    return compute_.memory_bound(numbers * (element() + kWide), MemoryKernel::elementwise, 4);
+  }
+  KernelCost pass(const Adapter& a, double width, double bytes, MemoryKernel kind) const {
+    return bytes > 0 ? compute_.memory_bound(a.count * a.rows * width * bytes, kind, fused() ? 0 : 1)
+                     : KernelCost{};
+  }
+  bool fused() const { return plan_.adapters.facts.fused; }
+  double element() const { return bytes_of(plan_.activations); }
   KernelCost weights(const Adapter& a, double width) const {
     return product(a, {width, rank_, a.rows}, gradient_output(plan_)) +
            accumulated(plan_, compute_, a.count * width * rank_);
   }
+
+  static constexpr double kWide = 4;  // bytes of adapters' weights where inputs are cast to them
 
   const Plan& plan_;
   const ComputeModel& compute_;
@@ -228,7 +263,32 @@ double expert_width(const ModelSpec& model, const PlanAdapters& on, double t) {
 double network_matrices(const ModelSpec& model, const PlanAdapters& on) {
   return (on.fc1 ? inputs_of_network(model, on) : 0) + int{on.fc2};
 }
+// Casts and dropout make a tensor for each adapter that the backward pass reads: for one of those that share
+// an input it takes the place of that; dropout keeps a mask of a byte a number too.
+double inputs_of_their_own(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const PlanAdapters& on = plan.adapters;
+  if (!on.dropout && !on.casts) return 0;
+  const double mask = on.dropout ? 1 / bytes_of(plan.activations) : 0, t = plan.tp, h = model.hidden;
+  const auto of = [&](double adapters, double width) { return (adapters * (1 + mask) - 1) * width; };
+  const auto network = [&](double ffn) {
+    return (on.fc1 ? of(inputs_of_network(model, on), h) : 0) + (on.fc2 ? of(1, ffn) : 0);
+  };
+  const bool mixture = kind == LayerKind::experts;
+  const double ffn = mixture ? static_cast<double>(model.experts.shared) * model.experts.ffn : model.ffn;
+  double numbers = ffn > 0 ? network(ffn / t) : 0;
+  if (on.qkv) numbers += of(inputs_of_attention(on), h);
+  if (on.proj) numbers += of(1, static_cast<double>(model.heads) * model.head_dim / t);
+  numbers *= plan.tokens();
+  if (mixture)
+    numbers += expert_rows(model, plan) * network(model.experts.ffn / static_cast<double>(plan.etp));
+  return numbers;
+}
 }  // namespace
+
+AdapterCounts adapter_counts(const ModelSpec& model, const Plan& plan) {
+  const PlanAdapters& on = plan.adapters;
+  return {(on.qkv ? inputs_of_attention(on) : 0) + int{on.proj}, network_matrices(model, on)};
+}
 
 double expert_adapters(const ModelSpec& model, const Plan& plan) {
   return plan.adapters.one_for_experts ? 1 : model.experts.count / static_cast<double>(plan.ep);
@@ -243,7 +303,7 @@ double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& p
   const double network = mixture && model.experts.shared == 0 ? 0 : network_matrices(model, on);
   double numbers = plan.tokens() * ((on.qkv ? inputs_of_attention(on) : 0) + int{on.proj} + network);
   if (mixture) numbers += expert_rows(model, plan) * network_matrices(model, on);
-  return numbers * on.rank;
+  return numbers * on.rank + inputs_of_their_own(model, kind, plan);
 }
 
 AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, const Plan& plan) {

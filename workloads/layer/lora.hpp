@@ -1,7 +1,8 @@
 // Low-rank adapters (Hu et al. 2021): Y = X W + (X A) B with W [k x n] frozen, A [k x r] and B [r x n]
 // trained.
 //
-// Forward, after the frozen product: X A, (X A) B, the sum. Backward: the frozen weights have no gradient;
+// Forward, after the frozen product: X A, (X A) B, its scale alpha / r, the sum; before it, where the set or
+// the scenario has them, casts of X and dropout. Backward: the frozen weights have no gradient;
 // B's, the gradient of X A, A's, and its part of the input's gradient. Column-parallel layers (QKV, FC1) have
 // A on every tensor rank and B split, row-parallel ones (projection, FC2) A split and B on every rank: X A is
 // summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
@@ -19,11 +20,16 @@ namespace topsim::workloads {
                                       const ComputeModel& compute, RecomputeKind recompute);
 // Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
 [[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
+// Adapters of attention, and of one network or expert.
+struct AdapterCounts {
+  double attention = 0, network = 0;
+};
+[[nodiscard]] AdapterCounts adapter_counts(const ModelSpec& model, const Plan& plan);
 // For the routed experts of a rank: the adapters of each of their matrices, and the rows that pass them.
 [[nodiscard]] double expert_adapters(const ModelSpec& model, const Plan& plan);
 [[nodiscard]] double expert_rows(const ModelSpec& model, const Plan& plan);
-// For one layer on one rank: the numbers that its adapters keep between their two matrices; their weights,
-// `routed` those of experts on their own ranks.
+// For one layer on one rank: the numbers that its adapters keep between their two matrices, and of inputs
+// that are theirs alone; their weights, `routed` those of experts on their own ranks.
 [[nodiscard]] double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan);
 struct AdapterParameters {
   double dense = 0, routed = 0;

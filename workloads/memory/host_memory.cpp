@@ -9,8 +9,9 @@ namespace topsim::workloads {
 double bytes_on_host(const ModelSpec& model, const Plan& plan, int stage, double updates, double weights) {
   double bytes = 0;
   if (plan.offload.to == Offload::cpu) {
-    constexpr double kMaster = 4, kMoments = 8, kGradient = 4;
-    bytes = (plan.offload.parameters ? weights : kMaster * updates) + (kMoments + kGradient) * updates;
+    constexpr double kMaster = 4;
+    bytes = (plan.offload.parameters ? weights : kMaster * updates) +
+            (2 * plan.optimizer_bytes + plan.offload.gradient_bytes) * updates;
   }
   if (plan.offload.activations) {
     Plan here = plan;

@@ -1,7 +1,8 @@
 // What offload keeps in host memory. Of every parameter that a rank updates: fp32 master copy 4, both moments
 // 8 and the gradient 4 (ZeRO-Offload: Ren et al. 2021, section 4), 16 bytes; FSDP's master copy is the
-// parameters themselves. With NVMe the states are there, and what waits for it in host memory is not counted.
-// Neither are pinned buffers, the processes and the operating system.
+// parameters themselves, and all of it may be 16 bits (step/offload.hpp). With NVMe the states are there, and
+// what waits for it in host memory is not counted. Neither are pinned buffers, the processes and the
+// operating system.
 #pragma once
 
 #include <vector>

@@ -99,9 +99,16 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                  "use framework deepspeed, fsdp or megatron");
   if (plan.replays())
     mistakes.add("plan.offload", "replayed stage times have no optimiser", "set offload to none");
-  if (plan.optimizer_bytes < 4)
-    mistakes.add("precision.optimizer", "an offloaded optimiser keeps fp32",
-                 "leave it out, or offload to none");
+  // torch.optim keeps moments in the parameters' format, wherever those are (torch/optim/adam.py:
+  // zeros_like(p)), and FSDP casts reduced gradients to it before they leave (_fsdp_collectives.py,
+  // foreach_reduce: orig_dtype, then to(cpu)). DeepSpeed's and Megatron's masters on the host are fp32
+  // (stage_1_and_2.py, single_partition_of_fp32_groups; core/optimizer/cpu_offloading/hybrid_optimizer.py).
+  const bool fsdp = defaults.family == FrameworkFamily::fsdp;
+  if (plan.optimizer_bytes < 4 && !fsdp)
+    mistakes.add("precision.optimizer",
+                 fmt::format("an offloaded optimiser of framework {} keeps fp32", defaults.name),
+                 "leave it out, offload to none, or use framework fsdp");
+  if (fsdp) plan.offload.gradient_bytes = plan.parameter_bytes;
   constexpr double kHostShare = 0.43;  // step/offload.hpp
   const double ranks = std::max(1, std::min(workload.host.accelerators, plan.ranks()));
   plan.offload.adam_rate = kHostShare * workload.host.memory_bandwidth.value() / ranks;

@@ -102,7 +102,10 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
                    on("fc1"),
                    on("fc2"),
                    defaults.family != FrameworkFamily::megatron,
-                   spec.share_expert_adapters.value_or(defaults.shares_expert_adapters)};
+                   spec.share_expert_adapters.value_or(defaults.shares_expert_adapters),
+                   spec.dropout,
+                   defaults.adapter.casts_input && plan.parameter_bytes > bytes_of(plan.activations),
+                   defaults.adapter};
   const ModelSpec& model = workload.model;
   if (model.attention.kind == AttentionKind::mla)
     mistakes.add("task", "adapters exist beside mha or gqa attention",

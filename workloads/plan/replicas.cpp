@@ -135,6 +135,28 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
 }
 }  // namespace
 
+namespace {
+// torch/nn/parallel/distributed.py, no_sync: "a context manager to disable gradient synchronizations";
+// outside of it each backward pass reduces the sums so far, and finalize_backward (reducer.cpp) waits for all
+// buckets and copies them back.
+void set_reduction_of_each(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  if (!spec.reduce_each_micro_batch) return;
+  if (plan.inference())
+    mistakes.add("plan.reduce_each_micro_batch", "inference has no gradients", "leave it out");
+  else if (defaults.family != FrameworkFamily::ddp)
+    mistakes.add("plan.reduce_each_micro_batch",
+                 fmt::format("framework {} says itself when it reduces: only DDP leaves that to the script",
+                             defaults.name),
+                 "leave it out, or use framework ddp");
+  else if (plan.pp > 1)
+    mistakes.add("plan.reduce_each_micro_batch",
+                 "a pipeline's stages reduce once (torch/distributed/pipelining/stage.py)",
+                 "leave it out, or set pp to 1");
+  else
+    plan.reduce_every_micro_batch = plan.drains_reductions = true;
+}
+}  // namespace
+
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
@@ -177,6 +199,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
                           (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
   plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3;
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1 && !plan.reduces_once;
+  set_reduction_of_each(spec, defaults, plan, mistakes);
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
   // every backward pass; post_backward of all groups after the last one.
   plan.shards.reduce_at_end = plan.shards.by_unit && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;

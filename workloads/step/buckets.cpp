@@ -106,6 +106,7 @@ class GroupBuckets {
     if (!plan_.drains_reductions) return;
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
     reductions_.clear();
+    if (!last && plan_.bucket_copies > 1) copy((plan_.bucket_copies - 1) * total());
   }
 
   void finish_gradients() {
@@ -248,7 +249,7 @@ class GroupBuckets {
                                     .follows_compute = false});
     if (plan_.offload.to != Offload::none)
       copies_.push_back(
-          offload_gradients(emitter_, elements / optimizer_shards_, std::span(&summed, 1), false));
+          offload_gradients(emitter_, elements / optimizer_shards_, plan_, std::span(&summed, 1), false));
     chunk.ready -= elements;
     ++chunk.reduced;
     if (plan_.overlap_grad_reduce) {

@@ -58,7 +58,7 @@ void add_optimizer(StageEmitter& emitter, double parameters, double layers, cons
   if (plan.offload.to != Offload::none) {
     emitter.flush();
     std::vector<std::uint32_t> down(copies.begin(), copies.end());
-    if (down.empty()) down.push_back(offload_gradients(emitter, parameters, {}, true));
+    if (down.empty()) down.push_back(offload_gradients(emitter, parameters, plan, {}, true));
     return host_optimizer(emitter, parameters, plan, down);
   }
   emitter.compute(Part::optimizer, Phase::optimizer,

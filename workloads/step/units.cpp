@@ -223,7 +223,7 @@ class Units final : public DataParallel {
     State& state = at(group, chunk, unit);
     if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(group, chunk, unit) <= 0) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
-    if (plan_.offload.parameters) {  // the fp32 shard, from host memory
+    if (plan_.offload.parameters) {  // the shard, from host memory
       const std::span<const std::uint32_t> before(&after, after == StageEmitter::kNoOp ? 0 : 1);
       after = emitter_.host_copy(kFromHost, "parameters from host",
                                  parameters_of(group, chunk, unit) / group.shards * plan_.parameter_bytes,
@@ -313,7 +313,7 @@ class Units final : public DataParallel {
       if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
     }
     if (plan_.offload.to != Offload::none)
-      copies_.push_back(offload_gradients(emitter_, group.ready / group.shards,
+      copies_.push_back(offload_gradients(emitter_, group.ready / group.shards, plan_,
                                           std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
                                           summed == StageEmitter::kNoOp));
     group.ready = 0;
