@@ -43,6 +43,8 @@ constexpr HostProfile kMegatron2022{
 // and 3 scripts.
 // Five tensors of a micro-batch are copied and, over a tensor group, broadcast (training/utils.py:
 // get_batch_on_this_tp_rank), on the first and the last stage; nothing is read back.
+// Frozen weights save the backward pass an operator for each of 8 tensors and, in each linear's Function, the
+// call of cuBLASLt for the gradient (pytorch/module/linear.py: requires_wgrad).
 // In a step a call takes twice as long as in the loops that timed it alone (why is not known). Megatron's
 // functional tests publish iterations of a GPT of 12 layers, hidden 512, whose kernels need a tenth of that
 // time on a DGX H100. In bf16, golden_values_dev_dgx_h100.json: 4 micro-batches, tensor parallel
@@ -62,6 +64,7 @@ constexpr HostProfile kMegatron2024{
     .batch = {.operators = 5},
     .batch_collectives = 4,
     .in_step = 2,
+    .frozen = {.operators = 8, .products = 4},
 };
 // A mixture's layer of Megatron-Core 0.14 and 0.15 on Transformer Engine 2. Attention: two linears, the core
 // counted as 3 Functions, a norm, rotary of queries and keys, the script of bias, dropout and residual;
