@@ -33,6 +33,7 @@ std::span<const Framework> frameworks() {
                                 fsdp_eager_2026(),
                                 fsdp_automodel(),
                                 deepspeed(),
+                                deepspeed_transformers(),
                                 deepspeed_2022(),
                                 internevo(),
                                 paddle(),
@@ -108,6 +109,14 @@ const Framework& framework(std::string_view name) {
   problem.message = fmt::format("unknown framework \"{}\"", name);
   problem.help = "known: " + known;
   throw ConfigError({problem});
+}
+
+std::string lacks_of(const Framework& set) {
+  std::string text;
+  if (set.attention == AttentionKernel::unfused) text = "no FlashAttention: attention scores are stored";
+  if (set.family == FrameworkFamily::megatron && set.zero == 0)
+    text += fmt::format("{}no distributed optimiser unless zero is 1", text.empty() ? "" : ", ");
+  return text;
 }
 
 const Framework& framework_of(const WorkloadSpec& workload) {

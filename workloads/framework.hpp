@@ -128,12 +128,15 @@ struct ExchangeFacts {
   bool divides_in_sum = false;        // fp32 gradients are averaged by the reduction: no gradient_passes
   bool replicas_at_end = false;       // hybrid shards: summed over replicas after the last micro-batch only
   double prefetch_elements = 0;       // a gather takes matrices until it has so many; 0: a unit
+  double prefetch_squares = 0;        // ... or until it has so many times the square of the hidden size
   double live_parameters = 0;         // gathered parameters held at most; 0: two units
   bool loops_over_layers = false;  // a compiled loop whose passes exchange matrix by matrix (step/loops.cpp)
   bool buckets_never_exceed = false;  // a bucket closes before what would not fit, else behind what fills it
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
   bool copies_for_update = false;
   double update_elements = 0;  // ZeRO-3 updates so many at a time; 0: all
+  bool accumulates_on_host =
+      false;  // offloaded gradients of micro-batches are summed there (step/offload.hpp)
 };
 
 // What a low-rank adapter does beside its two products (task lora), by who wrote it. All of them multiply its
@@ -207,6 +210,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool narrow_states = false;       // weights and moments are 16 bits, without a master copy
   double bucket_elements = 40e6;    // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
+  double bucket_squares = 0;         // of the hidden size; 0: as above
   bool widens_reduced = false;       // reduced gradients are kept in the width of the weights
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too
@@ -225,6 +229,9 @@ struct Framework : KernelFacts, ExchangeFacts {
 // "megatron" or "megatron@2022"; a year without its own row uses the one before it, years before the first
 // the oldest. Throws ConfigError with the known names.
 [[nodiscard]] const Framework& framework(std::string_view name);
+// What a set has not that readers expect of a framework today: "stores attention scores, no distributed
+// optimiser by default"; empty if it has both.
+[[nodiscard]] std::string lacks_of(const Framework& set);
 // The release that a workload means: the one it names or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);
 // All accepted names: each name itself, its releases, and every year from its oldest to 2026.

@@ -108,8 +108,9 @@ void list_frameworks() {
   std::vector<TableRow> rows;
   std::string_view before;
   for (const workloads::Framework& set : workloads::frameworks()) {
+    const std::string lacks = workloads::lacks_of(set);
     rows.push_back({fmt::format("{}@{}{}", set.name, set.release, set.name == before ? "" : " (default)"),
-                    std::string(set.summary)});
+                    std::string(set.summary) + (lacks.empty() ? "" : " (" + lacks + ")")});
     before = set.name;
   }
   print_table({"framework", "its set of defaults"}, std::move(rows));

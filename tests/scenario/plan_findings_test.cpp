@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "workloads/framework.hpp"
+
 namespace topsim::scenario::plan_findings_test {
 using testing::HasSubstr;
 using workloads::WorkloadSpec;
@@ -43,6 +45,21 @@ TEST(PlanFindings, SayWhichSetAYearWithoutItsOwnIs) {
     later.framework = plain;
     EXPECT_EQ(words(later), "") << plain;
   }
+}
+
+// DeepSpeed has no set of 2023: the year means the one of 2022, whose layers store attention's scores.
+// Megatron's of 2022, which 2020 does not mean, shards nothing either.
+TEST(PlanFindings, SayWhatTheSetOfAYearWithoutItsOwnHasNot) {
+  WorkloadSpec old = job();
+  old.framework = "deepspeed@2023";
+  EXPECT_THAT(words(old), HasSubstr("deepspeed@2023 is deepspeed@2022, which has no FlashAttention"));
+  old.framework = "megatron@2020";
+  EXPECT_THAT(words(old), HasSubstr("scores are stored, no distributed optimiser unless zero is 1"));
+  for (const char* both : {"megatron@2023", "megatron@2022", "megatron@2021", "megatron@2019"})
+    EXPECT_EQ(workloads::lacks_of(workloads::framework(both)),
+              "no FlashAttention: attention scores are stored, no distributed optimiser unless zero is 1");
+  EXPECT_EQ(workloads::lacks_of(workloads::framework("megatron@2024")), "");
+  EXPECT_EQ(workloads::lacks_of(workloads::framework("deepspeed@2024-transformers")), "");
 }
 
 // 50,257 words over 8 ranks are 6282.1 each. The next multiple of 128 x 8 is 50 x 1024 = 51,200.

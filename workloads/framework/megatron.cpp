@@ -215,7 +215,7 @@ Framework megatron_2024_core06() {
 Framework megatron_2022() {
   Framework row = megatron_2024();
   row.release = "2022";
-  row.summary = "Megatron-LM of Korthikanti et al. 2022: unfused attention, no distributed optimiser";
+  row.summary = "Megatron-LM of Korthikanti et al. 2022";
   row.attention = AttentionKernel::unfused;
   row.fused_softmax_keys = 4096;  // megatron/model/fused_softmax.py: is_kernel_available
   row.sequence_parallel = false;

@@ -28,6 +28,7 @@ namespace topsim::workloads {
 [[nodiscard]] Framework fsdp_automodel();
 [[nodiscard]] Framework deepspeed();
 [[nodiscard]] Framework deepspeed_2022();
+[[nodiscard]] Framework deepspeed_transformers();
 [[nodiscard]] Framework internevo();
 [[nodiscard]] Framework paddle();
 [[nodiscard]] Framework maxtext();

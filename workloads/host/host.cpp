@@ -123,6 +123,22 @@ HostPasses user_buffers(int ranks) {
   return {ring * 2 + parts * 2, ring * 2 + HostCalls{.launches = 4}};
 }
 
+// What the engine's hooks add to a dense layer. Adapters (PEFT, tuners/lora/layer.py, Linear.forward) are two
+// matrices and more modules around each layer that they adapt; only they have gradients then.
+HostPasses hook_calls(const ModelSpec& model, const Plan& plan) {
+  const HookCalls& hooks = plan.host.profile.hooks;
+  const double inputs = model.gated_ffn ? 2 : 1, qkv = 3, others = 2;
+  const PlanAdapters& adapters = plan.adapters;
+  const double adapted = adapters.rank == 0 ? 0
+                                            : (adapters.qkv ? qkv : 0) + (adapters.proj ? 1 : 0) +
+                                                  (adapters.fc1 ? inputs : 0) + (adapters.fc2 ? 1 : 0);
+  const double own = qkv + inputs + others, pair = 2;
+  HostPasses calls =
+      hooks.module * (hooks.modules + hooks.adapter * adapted) + hooks.matrix * (own + pair * adapted);
+  calls.backward = calls.backward + hooks.gradient * (adapters.rank == 0 ? own : pair * adapted);
+  return calls;
+}
+
 // A checkpoint calls the whole forward pass again, whatever of it was kept.
 bool runs_twice(const Plan& plan, RecomputeKind recompute) {
   return recompute == RecomputeKind::full || (recompute == RecomputeKind::selective && plan.again.operators);
@@ -144,9 +160,9 @@ bool runs_twice(const Plan& plan, RecomputeKind recompute) {
 // (TransformerEngine pull request 3134, "multi-stream", 8e x 128, pure). Its host is not named; nn.Linear,
 // which makes such a call among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a
 // GB200's, which needs 1.36 times a DGX H100's time (catalogue). A kernel launched from C++: an empty kernel
-// takes 2.37 us beside an H100, 2.77 on a GH200 (arXiv 2504.11750, recalled).
+// takes 2.37 us beside an H100, 2.77 on a GH200 (arXiv 2504.11750, recalled). An opcode: 3.5 us / 158.
 const HostTimes& host_times() {
-  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 24_us, 2400_ns};
+  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 24_us, 2400_ns, 22_ns};
   return times;
 }
 
@@ -154,7 +170,7 @@ Duration host_time(const HostCalls& calls, double in_step) {
   const HostTimes& t = host_times();
   const double python = calls.operators * seconds(t.operation) + calls.views * seconds(t.view) +
                         calls.functions * seconds(t.function) + calls.modules * seconds(t.module) +
-                        calls.linears * seconds(t.linear);
+                        calls.linears * seconds(t.linear) + calls.opcodes * seconds(t.opcode);
   return from_seconds(in_step * python + calls.products * seconds(t.product) +
                       calls.launches * seconds(t.kernel));
 }
@@ -164,6 +180,9 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
   if (!plan.host.counts_calls) return;
   if (kind == LayerKind::experts) return set_expert_host_time(layer, model, plan, recompute);
   HostProfile host = plan.host.profile;
+  const HostPasses hooks = hook_calls(model, plan);
+  host.forward = host.forward + hooks.forward;
+  host.backward = host.backward + hooks.backward;
   if (plan.plain_softmax) {
     host.forward = host.forward + host.plain_softmax.forward;
     host.backward = host.backward + host.plain_softmax.backward;

@@ -1,8 +1,8 @@
 // What the host spends on a step. Eager PyTorch issues a rank's kernels from one thread, in order, ahead of
 // the accelerator; where it needs longer than the kernels do, the accelerator waits.
 //
-//   t = factor (in_step (operators t_o + views t_v + functions t_f + modules t_m + linears t_l)
-//               + products t_p + launches t_k)
+//   t = factor (in_step (operators t_o + views t_v + functions t_f + modules t_m + linears t_l
+//               + opcodes t_b) + products t_p + launches t_k)
 //
 // Calls are counted in a framework's source, pass by pass (framework/); the time of a call is published,
 // on the host of a DGX H100 (Xeon 8480C); `factor` is how much slower the host at hand is (catalogue,
@@ -17,7 +17,7 @@
 namespace topsim::workloads {
 
 struct HostTimes {
-  Duration operation, view, function, module, collective, linear, product, kernel;
+  Duration operation, view, function, module, collective, linear, product, kernel, opcode;
 };
 [[nodiscard]] const HostTimes& host_times();
 

@@ -11,14 +11,15 @@ struct HostCalls {
   double linears = 0;    // passes of a linear layer of Transformer Engine 2
   double products = 0;   // cuBLASLt calls for a list of matrices, one by one in C++
   double launches = 0;   // kernels launched one by one in C++
+  double opcodes = 0;    // Python that is none of these
   friend HostCalls operator+(const HostCalls& a, const HostCalls& b) {
     return {a.operators + b.operators, a.views + b.views,     a.functions + b.functions,
             a.modules + b.modules,     a.linears + b.linears, a.products + b.products,
-            a.launches + b.launches};
+            a.launches + b.launches,   a.opcodes + b.opcodes};
   }
   friend HostCalls operator*(const HostCalls& a, double k) {
     return {a.operators * k, a.views * k,    a.functions * k, a.modules * k,
-            a.linears * k,   a.products * k, a.launches * k};
+            a.linears * k,   a.products * k, a.launches * k,  a.opcodes * k};
   }
 };
 
@@ -43,6 +44,15 @@ struct ExpertCalls {
   HostPasses node;  // where exchanges overlap: extra cost of each part launched separately
 };
 
+// What hooks of an engine add to every layer.
+struct HookCalls {
+  HostPasses module;     // each call of a module
+  HostPasses matrix;     // each matrix that is gathered and released
+  HostCalls gradient{};  // each gradient of a matrix, in the backward pass
+  double modules = 0;    // of a layer that are called
+  double adapter = 0;    // modules that a low-rank adapter adds beside its two matrices
+};
+
 struct HostProfile {
   HostCalls forward, backward;
   HostCalls checkpoint;  // what full recompute adds: states of the random generators, a nested backward
@@ -53,7 +63,8 @@ struct HostProfile {
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
   ExpertCalls experts{};
-  double in_step = 1;          // how much longer a Python call takes in a step than in a timing loop
+  double in_step = 1;  // how much longer a Python call takes in a step than in a timing loop
+  HookCalls hooks{};
   HostPasses plain_softmax{};  // beside forward and backward, where Megatron's fused softmax does not fit
   HostCalls frozen{};          // of the backward pass, that frozen weights save
 };

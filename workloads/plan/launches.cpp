@@ -35,6 +35,11 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
     mistakes.add("compute.launch_blocking", "ranks of DualPipe would wait for each other for ever",
                  "leave it out, or use another schedule");
   plan.host.profile = defaults.host;
+  // An engine's hooks are there on one accelerator too.
+  const int zero = zero_meant(workload.plan, defaults);
+  HookCalls& hooks = plan.host.profile.hooks;
+  if (zero < 3) hooks.module = hooks.matrix = {};
+  if (zero < 1) hooks.gradient = {};
   plan.host.factor = workload.compute.host_factor.value_or(1);
 }
 

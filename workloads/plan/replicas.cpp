@@ -125,6 +125,8 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
         "leave it out, or set pp to 1");
   if (spec.bucket_size) {
     plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
+  } else if (defaults.bucket_squares > 0) {
+    plan.bucket_elements = defaults.bucket_squares * workload.model.hidden * workload.model.hidden;
   } else if (defaults.bucket.value() > 0) {
     plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
   } else {
@@ -184,6 +186,8 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // (fp16/fused_optimizer.py, step) each gradient is cast and the casts are flattened: 4 + 4; bf16 has no
   // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (zero != 3) plan.update_elements = 0;
+  if (plan.prefetch_squares > 0)
+    plan.prefetch_elements = plan.prefetch_squares * workload.model.hidden * workload.model.hidden;
   if (plan.divides_in_sum && plan.gradient_bytes >= 4) plan.gradient_passes = 0;
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;

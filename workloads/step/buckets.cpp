@@ -103,6 +103,7 @@ class GroupBuckets {
     Chunk& chunk = at(index);
     reduce(chunk, chunk.ready);
     chunk.reduced = 0;
+    ++passes_;
     if (!plan_.drains_reductions) return;
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
     reductions_.clear();
@@ -247,9 +248,11 @@ class GroupBuckets {
                                     .bytes = elements * plan_.gradient_bytes / optimizer_shards_,
                                     .after = std::span<const std::uint32_t>(&op, 1),
                                     .follows_compute = false});
-    if (plan_.offload.to != Offload::none)
-      copies_.push_back(
-          offload_gradients(emitter_, elements / optimizer_shards_, plan_, std::span(&summed, 1), false));
+    if (plan_.offload.to != Offload::none) {
+      copies_.push_back(exchange_gradients(emitter_, plan_, elements / optimizer_shards_,
+                                           std::span(&summed, 1), false, {passes_ == 0, last_pass_}));
+      if (plan_.accumulates_on_host) summed = copies_.back();  // on the same stream
+    }
     chunk.ready -= elements;
     ++chunk.reduced;
     if (plan_.overlap_grad_reduce) {
@@ -269,6 +272,7 @@ class GroupBuckets {
   std::vector<Chunk> chunks_;
   std::size_t stage_ = 0;  // of the pipeline
   std::size_t forward_passes_ = 0;
+  int passes_ = 0;                                     // backward passes that have reduced
   bool last_pass_ = false;                             // the backward pass is the step's last
   std::vector<std::pair<int, bool>> backward_passes_;  // chunk; whether it was the chunk's last
   std::vector<std::size_t> in_order_;                  // chunks in the order of the model

@@ -7,6 +7,25 @@ std::uint32_t offload_gradients(StageEmitter& emitter, double elements, const Pl
                            follows_compute);
 }
 
+std::uint32_t exchange_gradients(StageEmitter& emitter, const Plan& plan, double elements,
+                                 std::span<const std::uint32_t> after, bool follows_compute,
+                                 MicroBatch which) {
+  const bool stage3 = plan.shards.by_unit;
+  if (!plan.accumulates_on_host || !plan.reduce_every_micro_batch || (!stage3 && which.first && which.last))
+    return offload_gradients(emitter, elements, plan, after, follows_compute);
+  std::vector<std::uint32_t> before(after.begin(), after.end());
+  const double narrow = elements * bytes_of(plan.activations);
+  const auto copy = [&](std::uint8_t direction, const char* label, double bytes) {
+    before = {emitter.host_copy(direction, label, bytes, before, follows_compute)};
+    follows_compute = false;
+  };
+  if (stage3 && which.first) copy(kToHost, "gradients to host", narrow);
+  if (stage3 || !which.first) copy(kFromHost, "gradients from host", narrow);
+  if (stage3 ? !which.first : !which.last) copy(kToHost, "gradients to host", narrow);
+  if (which.last) copy(kToHost, "gradients to host", elements * plan.offload.gradient_bytes);
+  return before.front();
+}
+
 void host_optimizer(StageEmitter& emitter, double parameters, const Plan& plan,
                     std::span<const std::uint32_t> copies) {
   const bool nvme = plan.offload.to == Offload::nvme;

@@ -8,6 +8,12 @@
 //                          shared by the node's ranks; NVMe: 12 bytes a parameter read before and written
 //                          after it
 //   then                   2 Psi / N bytes of parameters back, and the usual gather
+// DeepSpeed sums the gradients of micro-batches on the host, in 16 bits (accumulates_on_host). Stage 2
+// (stage_1_and_2.py, async_accumulate_grad_in_cpu_via_gpu; without accumulation it is not called): what is
+// there comes up, but in the first micro-batch, and is added; the sum goes down, but in the last, which sends
+// fp32. 2 Psi / N each. Stage 3 (stage3.py, partition_grads): 2 Psi / N down and 2 up in every micro-batch,
+// and fp32 down in the last. Copies are on the stream that reduces: the compute stream itself without
+// overlap_comm. Host memory is taken to be pinned (offload_optimizer.pin_memory; off by default).
 // FSDP keeps the parameters there too: a unit's shard goes up before every gather. Where its weights are kept
 // in 16 bits (precision.optimizer), so are gradients and moments: 2 bytes down, 14 through host memory, 6 of
 // states.
@@ -21,7 +27,16 @@ namespace topsim::workloads {
 
 inline constexpr std::uint8_t kToHost = 0, kFromHost = 1;
 
-// Gradients of `elements` parameters of this rank's shard, after the op that reduced them. Returns the copy.
+// Of a step's micro-batches.
+struct MicroBatch {
+  bool first = true, last = true;
+};
+// Gradients of `elements` parameters of this rank's shard, after the op that reduced them. Returns the last
+// copy.
+std::uint32_t exchange_gradients(StageEmitter& emitter, const Plan& plan, double elements,
+                                 std::span<const std::uint32_t> after, bool follows_compute,
+                                 MicroBatch which);
+// All of them at once, as the host keeps them. Returns the copy.
 std::uint32_t offload_gradients(StageEmitter& emitter, double elements, const Plan& plan,
                                 std::span<const std::uint32_t> after, bool follows_compute);
 // The update of `parameters` on the host; `copies`: gradients in transfer to the host. The compute stream

@@ -127,6 +127,7 @@ class Units final : public DataParallel {
     }
     if (!reduces(last)) return;
     reduce(dense_);
+    ++passes_;
     if (plan_.drains_reductions) finish_gradients();
   }
   void finish_gradients() override {
@@ -312,10 +313,12 @@ class Units final : public DataParallel {
                                .follows_compute = alone});
       if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
     }
-    if (plan_.offload.to != Offload::none)
-      copies_.push_back(offload_gradients(emitter_, group.ready / group.shards, plan_,
-                                          std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
-                                          summed == StageEmitter::kNoOp));
+    if (plan_.offload.to != Offload::none) {
+      copies_.push_back(exchange_gradients(emitter_, plan_, group.ready / group.shards,
+                                           std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
+                                           summed == StageEmitter::kNoOp, {passes_ == 0, last_pass_}));
+      if (plan_.accumulates_on_host && !outstanding_.empty()) outstanding_.back() = copies_.back();
+    }
     group.ready = 0;
   }
 
@@ -330,6 +333,7 @@ class Units final : public DataParallel {
   std::uint32_t gathered_ = StageEmitter::kNoOp;  // the last gather launched
   int unit_ = 0;                                  // the unit being computed
   bool root_around_ = false;                      // units by size: what is in none is the root's
+  int passes_ = 0;                                // backward passes that have reduced
   bool last_pass_ = false;                        // the backward pass is the step's last
 };
 }  // namespace

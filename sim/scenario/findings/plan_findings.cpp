@@ -68,10 +68,13 @@ void find_release(std::string_view name, std::vector<report::Finding>& out) {
     if (other.name == row.name && since > row.release && since <= year)
       newer += fmt::format("{}{}@{}", newer.empty() ? "" : ", ", other.name, other.release);
   }
-  if (newer.empty()) return;
+  const std::string lacks = workloads::lacks_of(row);
+  if (newer.empty() && lacks.empty()) return;
   out.push_back({Severity::note,
-                 fmt::format("{} is {}@{}, and there are newer sets", name, row.name, row.release),
-                 "workload.framework", newer});
+                 fmt::format("{} is {}@{}{}{}", name, row.name, row.release,
+                             lacks.empty() ? "" : ", which has " + lacks,
+                             newer.empty() ? "" : ", and there are newer sets"),
+                 "workload.framework", newer.empty() ? "topsim list frameworks shows all sets" : newer});
 }
 }  // namespace
 
