@@ -1,10 +1,9 @@
 // Optimiser states in host memory or on NVMe (DeepSpeed ZeRO-Offload and ZeRO-Infinity, FSDP's
-// CPUOffloadPolicy, Megatron's optimizer_cpu_offload). N ranks share Psi
-// parameters:
+// CPUOffloadPolicy, Megatron's optimizer_cpu_offload). N ranks share Psi parameters:
 //   after each reduction   4 Psi / N bytes of its gradients to the host, beside the backward pass
 //   update                 the host's Adam: 28 bytes a parameter through host memory (reads gradient,
-//   parameter and
-//                          both moments, writes the last three), at the node's memory bandwidth x 0.43,
+//                          parameter and both moments, writes the last three), at the node's memory
+//                          bandwidth x 0.43,
 //                          shared by the node's ranks; NVMe: 12 bytes a parameter read before and written
 //                          after it
 //   then                   2 Psi / N bytes of parameters back, and the usual gather
