@@ -253,13 +253,13 @@ double on_host(const WorkloadSpec& workload, std::uint32_t accelerators) {
 }
 
 // Master copy 4, both moments 8, gradient 4: 16 bytes of every parameter, once in a node of eight ranks that
-// share them all, half of them in each of two nodes. Ranks that share nothing keep all of it each. With NVMe
-// the states are on the drives.
+// share them all, half of them in each of two nodes. Ranks that share nothing keep all of it each.
+// DeepSpeed's ZeRO-3 sums gradients there in 16 bits (stage3.py, grad_partitions_flat_buffer): 2 more. With
+// NVMe the states are on the drives.
 TEST(HostMemory, SixteenBytesOfEachParameterThatANodesRanksUpdate) {
-  for (const char* framework : {"deepspeed", "fsdp"}) {
-    EXPECT_NEAR(on_host(small(framework, 3), 8), 16 * kAll, 64) << framework;
-    EXPECT_NEAR(on_host(small(framework, 3), 16), 8 * kAll, 64) << framework;
-  }
+  EXPECT_NEAR(on_host(small("fsdp", 3), 8), 16 * kAll, 64);
+  EXPECT_NEAR(on_host(small("fsdp", 3), 16), 8 * kAll, 64);
+  EXPECT_NEAR(on_host(small("deepspeed", 3), 8), 18 * kAll, 64);
   EXPECT_NEAR(on_host(small("deepspeed", 1), 8), 16 * kAll, 64);
   EXPECT_NEAR(on_host(small("deepspeed", 0), 8), 8 * 16 * kAll, 64);
   EXPECT_EQ(on_host(small("deepspeed", 3, Offload::nvme), 8), 0);
@@ -290,7 +290,7 @@ TEST(HostMemory, HoldsOffloadedActivations) {
 
 // 15 bytes a parameter are too few; two nodes would do.
 TEST(HostMemory, IsRefusedWhereItDoesNotFit) {
-  WorkloadSpec workload = small("deepspeed", 3);
+  WorkloadSpec workload = small("fsdp", 3);
   workload.host.memory = Bytes(static_cast<std::int64_t>(16 * kAll));
   EXPECT_TRUE(memory_use(workload, a100(), 8).fits());
   workload.host.memory = Bytes(static_cast<std::int64_t>(15 * kAll));
