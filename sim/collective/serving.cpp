@@ -19,12 +19,12 @@ struct Kernels {
   Microseconds start, second;
   double one_shot = 0, two_shots = 0;
 };
-// NVIDIA: starts as an LL step, since these kernels use flags and polling too. The share of the tuner's NVLink
-// rate is from sgl-project/sglang pull request 2904, H100, fp32, 1 to 4 MiB on 2, 4 and 8 GPUs: vLLM's kernel
-// 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. What a second shot costs, from where the
-// lines through these times begin: TensorRT-LLM's 3.4 us (8.2 beside 4.8) and 5.1 (11.0 beside 5.9) on 4 and 8
-// GPUs, vLLM's 7.0 (11.9 beside 4.9) on 6 H100 (vLLM pull request 24111): their mean. Not fitted: 2 KiB on 2,
-// 4 and 8 GPUs, measured 3.7, 4.8 and 5.9 us, take 5.4 here.
+// NVIDIA: starts as an LL step, since these kernels use flags and polling too. The share of the tuner's
+// NVLink rate is from sgl-project/sglang pull request 2904, H100, fp32, 1 to 4 MiB on 2, 4 and 8 GPUs: vLLM's
+// kernel 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. What a second shot costs, from where
+// the lines through these times begin: TensorRT-LLM's 3.4 us (8.2 beside 4.8) and 5.1 (11.0 beside 5.9) on 4
+// and 8 GPUs, vLLM's 7.0 (11.9 beside 4.9) on 6 H100 (vLLM pull request 24111): their mean. Not fitted: 2 KiB
+// on 2, 4 and 8 GPUs, measured 3.7, 4.8 and 5.9 us, take 5.4 here.
 constexpr double kSecondShot = 5.2, kServingShare = 0.7;
 // AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change): 24 and 48 KiB in 6.3 and
 // 6.7 us, 192 KiB and 1.5 MiB in 10.0 and 24.2. Not fitted: 96, 384 and 768 KiB in 7.6, 13.1 and 16.0 us.
