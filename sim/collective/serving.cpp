@@ -1,5 +1,7 @@
 #include "sim/collective/serving.hpp"
 
+#include "sim/collective/nccl/rccl.hpp"
+
 namespace topsim::collective {
 namespace {
 using nccl::CommunicatorFacts;
@@ -7,12 +9,13 @@ using nccl::CommunicatorFacts;
 // vLLM's all-reduce (csrc/custom_all_reduce.cuh; distributed/device_communicators/custom_all_reduce.py): 2,
 // 4, 6 or 8 GPUs of one box that all reach each other over NVLink, below 8 MiB; one shot for two GPUs, for up
 // to four below 512 KiB, for up to eight below 256 KiB. SGLang uses the same kernel or TensorRT-LLM's, which
-// changes at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks. On AMD's boxes, over
-// Infinity Fabric, eight GPUs take one shot up to 64 KiB, on 16 blocks up to 256 KiB (vllm-project/vllm pull
-// request 39080, what it found).
+// changes at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks. On AMD's chips from
+// MI300X on (platforms/rocm.py, use_custom_all_reduce; recalled), over Infinity Fabric, eight GPUs take one
+// shot up to 64 KiB; 16 blocks, which vLLM has there up to 256 KiB, stand for all sizes (vllm-project/vllm
+// pull request 39080, what it replaces).
 constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneShotOfEight = 256 << 10,
                        kOneShotOfEightAmd = (64 << 10) + 1;
-constexpr std::uint16_t kServingBlocks = 36;
+constexpr std::uint16_t kServingBlocks = 36, kServingBlocksAmd = 16;
 
 // What a kernel's start and a second shot take, and what a shot reaches of the links.
 struct Kernels {
@@ -26,25 +29,27 @@ struct Kernels {
 // and 8 GPUs, vLLM's 7.0 (11.9 beside 4.9) on 6 H100 (vLLM pull request 24111): their mean. Not fitted: 2 KiB
 // on 2, 4 and 8 GPUs, measured 3.7, 4.8 and 5.9 us, take 5.4 here.
 constexpr double kSecondShot = 5.2, kServingShare = 0.7;
-// AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change): 24 and 48 KiB in 6.3 and
-// 6.7 us, 192 KiB and 1.5 MiB in 10.0 and 24.2. Not fitted: 96, 384 and 768 KiB in 7.6, 13.1 and 16.0 us.
+// AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change). 24 and 48 KiB in 6.3
+// and 6.7 us begin at 5.9 and would need more than the links' 399 GB/s: 0.8 is assumed, with which they read
+// +2 and +4 %. 192 KiB and 1.5 MiB in two shots, 10.0 and 24.2 us, give the rest. Not fitted: 96, 384 and 768
+// KiB in 7.6, 13.1 and 16.0 us. MI300X and MI325X are taken to have the same shares of their links.
 constexpr Kernels kOnAmd{Microseconds(5.9), Microseconds(2.1), 0.8, 0.43};
 }  // namespace
 
 std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
                                      const CommunicatorFacts& facts) {
   const int n = facts.ranks;
-  const bool nvlink = facts.ring.type_intra <= nccl::PathType::nvl && facts.min_capability > 0;
-  const bool joined = facts.rccl || (nvlink && (n == 2 || facts.nvswitch || facts.mesh));
+  const bool amd = nccl::joins_cdna3_or_later(facts);
+  const bool linked = facts.ring.type_intra <= nccl::PathType::nvl && (facts.min_capability > 0 || amd);
+  const bool joined = linked && (n == 2 || facts.nvswitch || facts.mesh);
   if (kind != CollectiveKind::all_reduce || facts.nodes > 1 || !joined || n % 2 != 0 || n > 8 ||
       bytes >= kServingMost)
     return std::nullopt;
-  const bool one = n == 2 || bytes < (n <= 4       ? kOneShotOfFour
-                                      : facts.rccl ? kOneShotOfEightAmd
-                                                   : kOneShotOfEight);
+  const std::int64_t of_eight = amd ? kOneShotOfEightAmd : kOneShotOfEight;
+  const bool one = n == 2 || bytes < (n <= 4 ? kOneShotOfFour : of_eight);
   Choice choice;
   choice.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
-  choice.channels = kServingBlocks;
+  choice.channels = amd ? kServingBlocksAmd : kServingBlocks;
   return choice;
 }
 
@@ -54,7 +59,7 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   const double n = facts.ranks;
   double links = facts.nvlink_bandwidth;
   Kernels kernels = kOnAmd;
-  if (facts.rccl) {
+  if (nccl::joins_cdna3_or_later(facts)) {
     links = facts.ring.bandwidth_intra * facts.ring.channels;
   } else {
     Choice flags;

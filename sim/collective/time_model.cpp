@@ -138,20 +138,19 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   return t;
 }
 
+// How often the busiest box sends a byte of a double tree to others, each half of the bytes along its own
+// tree: two boxes are the root of one tree each; of three one is the middle of a chain, up and down, and an
+// end of the other's; of more an inner box has two children and a parent.
+double tree_crossings(int nodes) {
+  return nodes == 2 ? 1 : nodes == 3 ? 1.5 : 2;
+}
+
 // The speed of a tree that no search found, or that is RCCL's, is meaningless; so is half of it with one GPU
-// in a box, where no chain of GPUs has to send up and down. A byte passes the wires of an inner box twice
-// each way; of two boxes none is an inner one. 0: not known either.
+// in a box, where no chain of GPUs has to send up and down. 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const double rate = rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy;
-  return facts.nodes == 2 ? rate : rate / 2;
-}
-
-// How often the busiest box sends a byte of a double tree to others, each half of the bytes along its own
-// tree: two boxes are the root of one tree each; of three the root of one sends down twice and up the other
-// tree once; of more an inner box also sends up.
-double tree_crossings(int nodes) {
-  return nodes == 2 ? 1 : nodes == 3 ? 1.5 : 2;
+  return rate / tree_crossings(facts.nodes);
 }
 
 }  // namespace
@@ -239,10 +238,10 @@ void fill_tree(const TreePipeline& pipe, const Hops& hops, int channels, Timing&
   t.cap = pipe.rate * channels;
 }
 
-// RCCL's direct all-reduces (MSCCL's all-pairs) of 2 to 16 MiB: 227 GB/s of bus bandwidth on eight MI300X, of
-// 336, and 320 on eight MI355X, of 399 (slopes of the sweeps in configs/validation/rccl-mi355x.json): the
-// mean. Not fitted: 8 MiB on another eight MI300X, 91.1 us (crickett-hpe/hpc-ai-envs pull request 30), 81
-// here.
+// RCCL's direct all-reduces under Simple (MSCCL's all-pairs), which it takes from 512 KiB to 20 MB: 227 GB/s
+// of bus bandwidth on eight MI300X, of 336, and 320 on eight MI355X, of 399 (slopes from 2 to 16 MiB of the
+// sweeps in configs/validation/rccl-mi355x.json): the mean of 0.68 and 0.80, as nothing says why they differ.
+// Not fitted: 8 MiB on another eight MI300X, 91.1 us (crickett-hpe/hpc-ai-envs pull request 30), 81 here.
 constexpr double kRcclDirectShare = 0.74;
 
 // Limits of a ring: the threads and wires of an edge, and the copy of a rank's own part. `chunk`: bytes of

@@ -101,6 +101,25 @@ TEST(Measured, HopsOfRingsOverBoxesOfOneGpuHideBehindChunks) {
   EXPECT_NEAR(microseconds(rows[1].time) / 5031.0, 1, 0.03);
 }
 
+// Trees over two, three and four boxes of one H100 each: the busiest box sends a byte once, 1.5 times and
+// twice over its NIC of 0.985 x 49.7 GB/s. 1 GiB: 21.9, 32.9 and 43.9 ms and some hops.
+TEST(Measured, TheBusiestBoxOfAThreeBoxTreeSendsOneAndAHalfTimes) {
+  const auto ms = [](std::uint32_t nodes) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("hgx-h100", nodes, "ib-ndr");
+    scenario.topology.node.accelerators = 1;
+    scenario.network.model = "flow";
+    scenario.network.nccl = forced(Algorithm::tree);
+    const Bytes size(std::int64_t{1} << 30);
+    const auto result =
+        scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, {size, size, 2});
+    return microseconds(result.rows[0].time) / 1e3;
+  };
+  EXPECT_NEAR(ms(2), 21.9, 0.5);
+  EXPECT_NEAR(ms(3), 32.9, 0.5);
+  EXPECT_NEAR(ms(4), 43.9, 0.5);
+}
+
 // Three NVLink partitions of four GB200 over NDR, without NVLS, 16 GiB in trees: 127.9 GB/s (NVIDIA/nccl
 // issue 1801). The busiest of three boxes sends a byte 1.5 times over its four NICs: 0.985 x 4 x 49.7 / 1.5 =
 // 130.5.

@@ -59,24 +59,31 @@ TEST(Serving, AShotIsAStepAndWhatItReads) {
   EXPECT_NEAR(us(box, 8, 1 << 20), 10.6 + 1.75 * (1 << 20) / rate, 0.01);
 }
 
-// Kernels of 6 H100 under CUDA graphs (vllm-project/vllm pull request 24111), KiB and us: from 1 MiB on both
-// of vLLM's kernels; the faster one was one shot up to 512 KiB.
+// Kernels of 6 H100 under CUDA graphs (vllm-project/vllm pull request 24111), KiB and us: both of vLLM's from
+// 1 MiB on. Where the line through them begins is one of three figures behind a second shot's 5.2 us.
 TEST(Serving, SixH100TakeAsLongAsVllmMeasured) {
   const Cluster box(boxes("dgx-h100", 1), served());
   const std::map<int, double> measured{{1024, 17}, {1536, 20}, {2048, 26}, {3072, 29}, {4096, 37}};
-  for (const auto& [kib, expected] : measured) EXPECT_NEAR(us(box, 6, kib << 10) / expected, 1, 0.1) << kib;
+  for (const auto& [kib, expected] : measured) EXPECT_NEAR(us(box, 6, kib << 10) / expected, 1, 0.08) << kib;
 }
 
-// Eight MI355X (the same project's pull request 39080): one shot up to 64 KiB, then two. RCCL's 64 KiB
-// take 14.
+// Eight MI355X (the same project's pull request 39080): one shot up to 64 KiB, then two. 24, 48, 192 and 1536
+// KiB set the constants; of the others 96 KiB are 18 % too slow.
 TEST(Serving, EightMi355xTakeAsLongAsVllmMeasured) {
   const Cluster box(boxes("mi355x-8", 1), served());
   EXPECT_EQ(chosen(box, 8, 64 << 10), Algorithm::one_shot);
   EXPECT_EQ(chosen(box, 8, 96 << 10), Algorithm::two_shot);
   EXPECT_EQ(chosen(box, 4, 256 << 10), Algorithm::one_shot);
-  const std::map<int, double> measured{{24, 6.3},   {48, 6.7},   {96, 7.6},   {192, 10.0},
-                                       {384, 13.1}, {768, 16.0}, {1536, 24.2}};
-  for (const auto& [kib, expected] : measured) EXPECT_NEAR(us(box, 8, kib << 10) / expected, 1, 0.2) << kib;
+  const std::map<int, double> read{{24, 6.3}, {48, 6.7}, {192, 10.0}, {1536, 24.2}},
+      others{{96, 7.6}, {384, 13.1}, {768, 16.0}};
+  for (const auto& [kib, expected] : read) EXPECT_NEAR(us(box, 8, kib << 10) / expected, 1, 0.05) << kib;
+  for (const auto& [kib, expected] : others) EXPECT_NEAR(us(box, 8, kib << 10) / expected, 1, 0.2) << kib;
+}
+
+// vLLM takes its kernels on MI300X and later, also for two of them, and not on an MI210.
+TEST(Serving, AmdsKernelsNeedAnMi300x) {
+  EXPECT_EQ(chosen(Cluster(boxes("mi300x-8", 1), served()), 2, 64 << 10), Algorithm::one_shot);
+  EXPECT_NE(chosen(Cluster(boxes("mi210-4", 1), served()), 4, 64 << 10), Algorithm::one_shot);
 }
 
 // Bytes into each GPU per byte of the buffer: one shot reads the buffers of seven others, two shots read 7/8

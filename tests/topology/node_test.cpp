@@ -44,10 +44,39 @@ TEST(Node, AnAcceleratorInAnothersPlaceBringsItsOwnNvlinks) {
   spec.node.nvlink->use = "nvlink4";
   const Topology named = build(spec, catalogue());
   EXPECT_DOUBLE_EQ(gigabytes(link_between(named, "node0/gpu0", "node0/nvswitch0").line_rate), 450);
+  spec.node.nvlink = LinkChoice{};  // other figures, no other link
+  spec.node.nvlink->latency = Duration(1'000'000);
+  EXPECT_NO_THROW((void)build(spec, catalogue()));
   TopologySpec bridge = cluster("ws-2x3090-nvlink", 1);
   bridge.node.accelerator = "rtx-2080-ti";
   const Topology turing = build(bridge, catalogue());
   EXPECT_DOUBLE_EQ(gigabytes(link_between(turing, "node0/gpu0", "node0/gpu1").line_rate), 50);
+}
+
+// A V100's six NVLinks lead to four neighbours in a DGX-1, two each to two of them; a P100 has four.
+TEST(Node, AnAcceleratorWithFewerNvlinksSpreadsThemOverTheSameNeighbours) {
+  TopologySpec spec = cluster("dgx-1-v100", 1);
+  spec.node.accelerator = "p100-sxm2";
+  const Topology t = build(spec, catalogue());
+  int links = 0;
+  for (const Link& link : t.links())
+    if (link.from == device(t, "node0/gpu0") && link.kind == LinkKind::nvlink) {
+      EXPECT_EQ(link.count, 1);
+      links += link.count;
+    }
+  EXPECT_EQ(links, 4);
+}
+
+TEST(Node, AnAcceleratorWithLinksOfAnotherKindIsRefused) {
+  TopologySpec spec = cluster("hgx-h100", 1);
+  spec.node.accelerator = "mi300x";
+  try {
+    (void)build(spec, catalogue());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems().front().path, "topology.node.accelerator");
+    EXPECT_THAT(error.problems().front().help, ::testing::HasSubstr("mi300x-8"));
+  }
 }
 
 TEST(Node, AnAcceleratorReachesItsNicUnderItsOwnPcieSwitch) {

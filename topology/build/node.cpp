@@ -122,25 +122,61 @@ class NodeDraft {
     if (link.use.empty()) link.use = own_links_ ? own_links_->scale_up_link : recipe_.scale_up.link;
     return hardware_.link(link, "topology.node.nvlink");
   }
+  [[nodiscard]] bool link_is_named() const { return choice_.nvlink && !choice_.nvlink->use.empty(); }
 
-  // How many links join two accelerators, or one and its switches, where the node has `recipe`. An
-  // accelerator in another's place brings its own: all of them to switches, to a neighbour at most what it
-  // has.
-  [[nodiscard]] int links_of(int recipe, bool to_switches) const {
-    if (!own_links_ || choice_.nvlink) return recipe;
-    return to_switches ? own_links_->nvlinks : std::min(recipe, own_links_->nvlinks);
+  // An accelerator in another's place fits only links of the same kind.
+  void check_own_links() const {
+    const LinkKind own = hardware_.link(own_links_->scale_up_link, kPath).kind,
+                   wired = hardware_.link(recipe_.scale_up.link, kPath).kind;
+    if (own == wired) return;
+    const std::vector<std::string> nodes =
+        hardware_.nodes_with_nics(*choice_.accelerator, recipe_.compute_nics());
+    throw ConfigError(
+        {Problem{{},
+                 "topology.node.accelerator",
+                 fmt::format("node {} wires its accelerators with {}, and {} has {}", recipe_.id,
+                             recipe_.scale_up.link, own_links_->name, own_links_->scale_up_link),
+                 {},
+                 nodes.empty() ? "name an accelerator with such links"
+                               : fmt::format("nodes with it: {}", fmt::join(nodes, ", ")),
+                 {}}});
+  }
+
+  // Links of each edge of the mesh. An accelerator in another's place that has fewer than the recipe wires
+  // spreads its own over the same neighbours.
+  [[nodiscard]] std::vector<int> mesh_links() const {
+    std::vector<int> links, of(stamp_.accelerators.size()), left(of.size(), 0);
+    for (const ScaleUp::Edge& e : recipe_.scale_up.edges) {
+      links.push_back(there(e.a) && there(e.b) ? e.links : 0);
+      if (links.back() == 0) continue;
+      of[static_cast<std::size_t>(e.a)] += e.links;
+      of[static_cast<std::size_t>(e.b)] += e.links;
+    }
+    if (!own_links_ || link_is_named()) return links;
+    left.assign(of.size(), own_links_->nvlinks);
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      if (links[i] == 0) continue;
+      const ScaleUp::Edge& e = recipe_.scale_up.edges[i];
+      int &a = left[static_cast<std::size_t>(e.a)], &b = left[static_cast<std::size_t>(e.b)];
+      const int wired = std::max(of[static_cast<std::size_t>(e.a)], of[static_cast<std::size_t>(e.b)]);
+      const int even = std::max(1, e.links * own_links_->nvlinks / wired);
+      links[i] = std::min({e.links, even, a, b});
+      a -= links[i], b -= links[i];
+    }
+    return links;
   }
 
   void scale_up(int domain_nodes) {
     const ScaleUp& up = recipe_.scale_up;
-    const bool without = own_links_ && own_links_->scale_up_link.empty() && !choice_.nvlink;
+    const bool without = own_links_ && own_links_->scale_up_link.empty() && !link_is_named();
     if (up.kind == ScaleUp::Kind::none || without) return;
+    if (own_links_ && !link_is_named()) check_own_links();
     const LinkFigures link = scale_up_link();
     if (up.kind == ScaleUp::Kind::switched) {
       stamp_.nvlink_sharp = up.in_network_reduction;
       stamp_.domain_nodes = std::max(1, domain_nodes);
       stamp_.chips = std::max(1, up.chips);
-      const int links = links_of(up.links_per_accelerator, true);
+      const int links = own_links_ && !link_is_named() ? own_links_->nvlinks : up.links_per_accelerator;
       stamp_.to_domain_switch = bundle(link, builder_.link_type(link.type), links);
       const std::string model = up.chip.empty() ? "scale-up-switch" : up.chip;
       stamp_.domain_switch_model = builder_.model(model);
@@ -148,10 +184,11 @@ class NodeDraft {
       const std::uint32_t nvswitch = add(DeviceKind::nvswitch, model, stamp_.chips);
       for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, link, links);
     } else if (up.kind == ScaleUp::Kind::mesh) {
-      for (const ScaleUp::Edge& e : up.edges) {
-        if (!there(e.a) || !there(e.b)) continue;
-        join(stamp_.accelerators.at(static_cast<std::size_t>(e.a)),
-             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), link, links_of(e.links, false));
+      const std::vector<int> links = mesh_links();
+      for (std::size_t i = 0; i < links.size(); ++i) {
+        if (links[i] == 0) continue;
+        join(stamp_.accelerators.at(static_cast<std::size_t>(up.edges[i].a)),
+             stamp_.accelerators.at(static_cast<std::size_t>(up.edges[i].b)), link, links[i]);
       }
     } else {
       torus(link);

@@ -77,9 +77,10 @@ constexpr Gfx kGfx950 = {
                                            .4, .4, .1, .2, .1, .1, .1, .1, 5.5, .1, .1, 1, 1}),
              ring_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
                           .1, .1, .1, .1, .1, .1, .9, .1, 1,  .1, .6, 1,  1})}};
-// The links of gfx950 run at 38.4 Gbit/s per lane, those of gfx942 at 32, with sixteen lanes.
+// GB/s. The links of gfx950 run at 38.4 Gbit/s per lane, those of gfx942 at 32, with sixteen lanes; older
+// ones at 25.
+constexpr double kLinkOfGfx942 = 64;
 const Gfx& gfx_of(const CommunicatorFacts& facts) {
-  constexpr double kLinkOfGfx942 = 64;  // GB/s
   return facts.infinity_fabric > kLinkOfGfx942 ? kGfx950 : kGfx942;
 }
 
@@ -116,6 +117,10 @@ Protocol by_size(std::int64_t bytes, std::int64_t ll, double ll128) {
 }
 
 }  // namespace
+
+bool joins_cdna3_or_later(const CommunicatorFacts& facts) {
+  return facts.infinity_fabric >= kLinkOfGfx942;
+}
 
 std::optional<RcclChoice> rccl_choice(CollectiveKind kind, std::int64_t bytes,
                                       const CommunicatorFacts& facts) {

@@ -21,6 +21,9 @@ inline constexpr double kRcclTreeNet = 10.5, kRcclRingNet = 9.5, kRcclTreeNetSim
 inline constexpr double kRcclBase = 12, kRcclBaseSimple = 17, kRcclRingInside = 0.8,
                         kRcclRingInsideSimple = 2.1;
 
+// Whether Infinity Fabric joins chips of CDNA3 or later (gfx942, gfx950), by the rate of its links.
+[[nodiscard]] bool joins_cdna3_or_later(const CommunicatorFacts& facts);
+
 struct RcclChoice {
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
