@@ -117,6 +117,15 @@ TEST(DistributedDataParallel, WithoutNoSyncEachMicroBatchReduces) {
   };
   EXPECT_NEAR(busy(often, true), 4 * busy(once, true), 1e-9);
   EXPECT_NEAR(busy(often, false), busy(once, false), 1e-9);
+  // Without overlap all gradients go at once, at the end of every backward pass: 4 all-reduces, not one of 4
+  // times the size.
+  WorkloadSpec late = small("ddp", 4), each_late = each;
+  late.plan.overlap_grad_reduce = each_late.plan.overlap_grad_reduce = false;
+  const auto one = collectives(training_step(late, a100(), 8), Phase::gradient_sync),
+             four = collectives(training_step(each_late, a100(), 8), Phase::gradient_sync);
+  ASSERT_EQ(one.size(), 1u);
+  ASSERT_EQ(four.size(), 4u);
+  for (const auto& op : four) EXPECT_EQ(op.bytes, one[0].bytes);
   for (const char* framework : {"fsdp", "megatron", "deepspeed"}) {
     each.framework = framework;
     EXPECT_THROW((void)training_step(each, a100(), 8), ConfigError) << framework;

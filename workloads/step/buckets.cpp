@@ -99,7 +99,8 @@ class GroupBuckets {
       if (over && plan_.virtual_stages > 1) reduce_all(at(chunk));
       return;
     }
-    if (!reduces(last) || plan_.bucket_elements <= 0) return;
+    // Without buckets all gradients go at the end of the step, or of each pass if each reduces.
+    if (!reduces(last) || (plan_.bucket_elements <= 0 && !plan_.reduce_every_micro_batch)) return;
     Chunk& chunk = at(index);
     reduce(chunk, chunk.ready);
     chunk.reduced = 0;
