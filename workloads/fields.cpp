@@ -304,7 +304,7 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
                  "routed experts of a rank have one adapter together, else each its own",
                  default_text("the framework's"))
           .field("dropout", &LoraSpec::dropout,
-                 "each adapter drops out of its input (PEFT's and torchtune's lora_dropout above 0)");
+                 "each adapter drops out of its input (any lora_dropout of PEFT and torchtune above 0)");
   return object;
 }
 
@@ -327,7 +327,8 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
           .field("plan", &WorkloadSpec::plan, "how it is cut over accelerators")
           .field("sequence", &WorkloadSpec::sequence, "tokens of a sequence", at_least(1),
                  default_text("the model's"))
-          .field("dropout", &WorkloadSpec::dropout, "of attention, branches and embedding",
+          .field("dropout", &WorkloadSpec::dropout,
+                 "of attention, branches and embedding: true for any above 0",
                  default_text("the framework's"))
           .field("task", &WorkloadSpec::task, "what a step does",
                  names<Task>({{"pretrain", Task::pretrain},

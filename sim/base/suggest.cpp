@@ -73,6 +73,9 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"moe_router_topk", "top_k"},
     {"num_experts_per_tok", "top_k"},
     {"dtype", "precision"},
+    {"lora_dropout", "lora.dropout"},  // with its object: other objects have such a key too
+    {"lora_rank", "lora.rank"},
+    {"no_sync", "reduce_each_micro_batch"},
     {"fp4", "nvfp4"},
 };
 

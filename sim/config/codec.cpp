@@ -82,6 +82,9 @@ std::string brackets_hint(const Node& node, bool wants_list) {
 
 // A number in quotes is the most frequent mistake.
 std::string hint_for(const Node& node, const std::string& expected) {
+  // Other programs set some switches by an amount: "dropout": 0.05.
+  if (expected == kTruth && node.is_number() && node.number() >= 0)
+    return node.number() > 0 ? "write true for any value above 0" : "write false for 0";
   const bool wants_list = expected.starts_with("a list");
   if (!node.is(Kind::string) || node.text().empty()) return brackets_hint(node, wants_list);
   const std::string& text = node.text();
@@ -117,7 +120,7 @@ bool check_kind(const Node& node, Kind kind, const std::string& expected, Reader
 }
 
 bool read_boolean(const Node& node, bool& out, Reader& reader) {
-  if (!check_kind(node, Kind::boolean, "true or false", reader)) return false;
+  if (!check_kind(node, Kind::boolean, std::string(kTruth), reader)) return false;
   out = node.boolean();
   return true;
 }

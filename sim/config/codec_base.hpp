@@ -76,6 +76,7 @@ using CodecPtr = std::shared_ptr<const Codec<M>>;
 
 namespace detail {
 // Work that does not depend on the field's type; codec.cpp.
+inline constexpr std::string_view kTruth = "true or false";  // what a switch expects
 bool read_boolean(const Node& node, bool& out, Reader& reader);
 bool read_count(const Node& node, const Range& range, std::int64_t most, std::int64_t& out, Reader& reader);
 bool read_number(const Node& node, const Range& range, double& out, Reader& reader);

@@ -43,6 +43,14 @@ std::string home_of_key(std::string_view key, const Value& root, Definitions& de
       add_objects(*property, paths.back(), definitions.values(), seen, open);
     }
   }
+  // Some names stand for a key of one object alone, "lora.dropout".
+  for (std::size_t i = 0, count = keys.size(); i < count; ++i) {
+    const std::size_t last = paths[i].rfind('.');
+    if (last == std::string::npos || last == 0) continue;
+    const std::size_t before = paths[i].rfind('.', last - 1);
+    keys.push_back(before == std::string::npos ? paths[i] : paths[i].substr(before + 1));
+    paths.push_back(paths[i]);
+  }
   auto home = std::find(keys.begin(), keys.end(), key);
   if (home == keys.end()) {
     const auto same = same_meaning(key, keys);

@@ -19,7 +19,7 @@ class BooleanCodec final : public Codec<bool> {
   void read(const Node& node, bool& out, Reader& reader) const override { read_boolean(node, out, reader); }
   Value write(const bool& value) const override { return Value::of(value); }
   Value schema(Definitions&) const override { return schema_of_type("boolean"); }
-  std::string expects() const override { return "true or false"; }
+  std::string expects() const override { return std::string(kTruth); }
 };
 
 template <class I>
