@@ -3,6 +3,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/workloads/mixtures.hpp"
+#include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
@@ -53,6 +54,29 @@ TEST(ExpertAdapters, OfModulesApartAreMore) {
   WorkloadSpec spec = adapted(1);
   spec.framework = "fsdp";
   EXPECT_DOUBLE_EQ(parameters(spec).dense, kRank * (kAttention + 2 * kHidden + 8 * (kExpert + kHidden)));
+}
+
+// An adapter of Megatron-Bridge costs 2 x (181.5 + 184) us (adapter_passes_test.cpp). Queries, keys and
+// values share one; 8 experts have two each, fc1's and fc2's, or all together two.
+TEST(ExpertAdapters, CostTheHostTheirCalls) {
+  const auto host = [](std::vector<std::string> targets, bool shared) {
+    WorkloadSpec spec = adapted(1, shared);
+    spec.lora->targets = std::move(targets);
+    const topology::Accelerator accelerator = h100();
+    const ComputeModel compute(accelerator, {});
+    const Plan plan = resolve(spec, 8);
+    PiecePair layer = adapted_layer(spec.model, LayerKind::experts, plan, compute, RecomputeKind::none);
+    set_host_time(layer, LayerKind::experts, spec.model, plan, RecomputeKind::none);
+    double seconds = 0;
+    for (const PieceList* list : {&layer.forward, &layer.backward})
+      for (const Piece& piece : list->pieces()) seconds += piece.cost.host;
+    return seconds;
+  };
+  constexpr double kEach = 2 * (181.5e-6 + 184e-6);
+  const double least = host({"proj"}, false);
+  EXPECT_NEAR(host({"qkv", "proj"}, false) - least, kEach, 1e-9);
+  EXPECT_NEAR(host({"proj", "fc1", "fc2"}, false) - least, 16 * kEach, 1e-9);
+  EXPECT_NEAR(host({"proj", "fc1", "fc2"}, true) - host({"proj"}, true), 2 * kEach, 1e-9);
 }
 
 // Adapter gradients of an expert are reduced over the ranks that hold it, 2 of 8; nothing else of experts or
