@@ -29,8 +29,10 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                        "of 2024 (cuDNN 9.0) on a Hopper, of 2025 (9.13) on a Blackwell"},
                       {"sdpa", AttentionKernel::sdpa,
                        "PyTorch's choice in 2024 and 2025: FlashAttention-2, cuDNN's on a Blackwell, "
-                       "AOTriton's on a CDNA3 or CDNA4 (PyTorch 2.11 and torchtitan from late 2025 "
-                       "take cuDNN's on a Hopper too: flash, as fsdp@2026-eager and fsdp@2026-compile do)"},
+                       "AOTriton's on a CDNA3 or CDNA4"},
+                      {"sdpa2026", AttentionKernel::sdpa2026,
+                       "PyTorch's choice in 2026 (2.11; torchtitan's from late 2025): cuDNN's on a "
+                       "Hopper and a Blackwell, on a CDNA3 or CDNA4 AOTriton's forward and aiter's backward"},
                       {"flash2", AttentionKernel::flash2, "FlashAttention-2, whatever the accelerator"},
                       {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),

@@ -18,8 +18,9 @@
 namespace topsim::workloads {
 
 enum class AttentionKind : std::uint8_t { mha, gqa, mla };
-// flash: the fastest kernel for the chip (FlashAttention-3 or cuDNN on Hopper).
-enum class AttentionKernel : std::uint8_t { flash, flash2025, sdpa, flash2, flash1, unfused };
+// flash: the fastest kernel for the chip (FlashAttention-3 or cuDNN on Hopper). sdpa, sdpa2026: PyTorch's
+// choice.
+enum class AttentionKernel : std::uint8_t { flash, flash2025, sdpa, sdpa2026, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
 // The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).

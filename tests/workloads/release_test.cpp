@@ -119,7 +119,7 @@ TEST(Release, PyTorchOf2026HasOneKernelForRootMeanSquares) {
     WorkloadSpec workload = job(set);
     workload.model = complete(workload.model);
     const Plan plan = resolve(workload, 8);
-    EXPECT_EQ(plan.attention, AttentionKernel::flash) << set;
+    EXPECT_EQ(plan.attention, AttentionKernel::sdpa2026) << set;
     EXPECT_FALSE(plan.fixed_tiles) << set;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "workloads/compute/compute_model.hpp"
@@ -14,8 +15,9 @@ namespace {
 // lengths, with a mask and without, by the schedule of tiles.
 struct Row {
   struct Pass {
-    double share;  // of the data sheet's rate, or of the best matrix product
-    double start;  // keys
+    double share;     // of the data sheet's rate, or of the best matrix product
+    double start;     // keys
+    double mask = 0;  // keys that a start costs more with a causal mask
   };
   Pass forward, backward;
   double head_step = 1;
@@ -163,18 +165,21 @@ constexpr Row kCdna2{.forward = {.share = 0.61, .start = 110}, .backward = {.sha
 // scaled_dot_product_attention launches AOTriton's kernels, compiled by Triton. Forward on an MI300X, causal,
 // 16 sequences of 16 heads, 1 k to 16 k tokens: 164, 214, 257, 290 and 307 TFLOP/s
 // (midiareshadi/attn-dsl-bench, results/raw/sweep_v1.csv@603819b, PyTorch 2.10, ROCm 7.2), where aiter has
-// 225 to 494, 18 % less than kCdna3 at 8 k. On an MI355X, causal: 246, 422, 630 and 762 forward at 2 k
-// to 16 k, 110, 157, 143, 224 and 259 backward at 1 k to 16 k (HipKittens' baselines: Vivicai1005/HipKittens
-// analysis/attn/fwd/plot.py@e4102ff and bkwd/plot.py@d8ee979); the 143 at 4 k stand alone. Without the mask
-// 453, 579, 594, 822 and 873, and 220, 273, 301, 309 and 312: backward a fifth more than these constants
-// give. Backward no sweep of an MI300X is published: it is given the MI355X's share of the best product. On
-// an MI325X aiter's kernels take 47 % less time forward and 75 % less backward in Llama 3.1 70B
-// (ROCm/rocm-blogs, primus-deep-dive, figure 1), where these rows give 47 and 73. From 2.9 on PyTorch's
-// backward kernels are aiter's (AOTriton 0.11, pytorch pull request 161754), its forward ones not: sets that
-// name `sdpa` are older.
+// 225 to 494, 18 % less than kCdna3 at 8 k. On an MI355X 246, 422, 630 and 762 forward at 2 k to 16 k with
+// the mask, 453, 579, 594, 822 and 873 at 1 k to 16 k without it; backward at 1 k to 16 k 110, 157, 143, 224
+// and 259 with it, 220, 273, 301, 309 and 312 without (HipKittens' baselines: Vivicai1005/HipKittens
+// analysis/attn/fwd/plot.py@e4102ff and bkwd/plot.py@d8ee979). Forward one rate and one start do not fit
+// both: what the mask adds to a start was read from the difference, and the errors are -7 to +1 % without it
+// but for +22 at 4 k, -8 to +6 % with it, -17 % for 64 heads (705 at 8 k). Backward the constants are those
+// of the causal rows, of which the 143 stand alone (+41 %); without the mask they give 17 to 22 % less than
+// measured. No sweep of an MI300X tells what the mask adds there, nor anything backward: it is given the
+// MI355X's share of the best product. On an MI325X aiter's kernels take 47 % less time forward and 75 % less
+// backward in Llama 3.1 70B (ROCm/rocm-blogs, primus-deep-dive, figure 1), where these rows give 47 and 73.
+// From 2.9 on PyTorch's backward kernels are aiter's (AOTriton 0.11, pytorch pull request 161754), its
+// forward ones not: `sdpa2026`.
 constexpr Row kTritonOnCdna3{.forward = {.share = 0.408, .start = 300},
                              .backward = {.share = 0.17, .start = 500}};
-constexpr Row kTritonOnCdna4{.forward = {.share = 0.683, .start = 2600},
+constexpr Row kTritonOnCdna4{.forward = {.share = 0.61, .start = 1300, .mask = 1200},
                              .backward = {.share = 0.17, .start = 500}};
 // CK's FlashAttention-2, flash-attn's default there. MI300X, no mask, 16 k tokens, 16 heads, 1 to 8
 // sequences: 353, 356, 340 and 310 TFLOP/s forward, 194, 202, 205 and 207 backward (ROCm/flash-attention
@@ -231,9 +236,11 @@ FlashRates rates_of(const Row& row, double whole, double best) {
                                    .at_once = row.at_once,
                                    .longest_first = row.longest_first,
                                    .splits = row.splits},
+                      .mask_start = row.forward.mask,
                       .head_step = row.head_step},
           .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
                        .schedule = {.start = row.backward.start, .longest_first = true},
+                       .mask_start = row.backward.mask,
                        .head_step = row.head_step}};
 }
 
@@ -261,20 +268,22 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
   return rates;
 }
 
-// Shares of the best product; null: none of these stands for the chip.
-const Row* row_of_best(const topology::Accelerator& accelerator, AttentionKernel kernel) {
+// Shares of the best product; none: none of these stands for the chip.
+std::optional<Row> row_of_best(const topology::Accelerator& accelerator, AttentionKernel kernel) {
   const int capability = accelerator.compute_capability;
-  if (capability == 89 || capability >= 120) return &kAda;
-  if (capability == 86) return &kGa102;
-  if (capability > 0) return nullptr;
+  if (capability == 89 || capability >= 120) return kAda;
+  if (capability == 86) return kGa102;
+  if (capability > 0) return {};
   const std::string_view name = accelerator.architecture;
-  if (name == "CDNA2") return &kCdna2;
+  if (name == "CDNA2") return kCdna2;
   const bool older = name == "CDNA3";
-  if (!older && name != "CDNA4") return nullptr;
-  if (kernel == AttentionKernel::sdpa) return older ? &kTritonOnCdna3 : &kTritonOnCdna4;
+  if (!older && name != "CDNA4") return {};
+  const Row triton = older ? kTritonOnCdna3 : kTritonOnCdna4, aiter = older ? kCdna3 : kCdna4;
+  if (kernel == AttentionKernel::sdpa) return triton;
+  if (kernel == AttentionKernel::sdpa2026) return Row{.forward = triton.forward, .backward = aiter.backward};
   if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
-    return older ? &kCkOnCdna3 : &kCkOnCdna4;
-  return older ? &kCdna3 : &kCdna4;
+    return older ? kCkOnCdna3 : kCkOnCdna4;
+  return aiter;
 }
 }  // namespace
 
@@ -289,10 +298,10 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   const int capability = accelerator.compute_capability;
   const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1,
              halves = bytes_of(units) == 2;
-  const Row* of_best = row_of_best(accelerator, kernel);
+  const std::optional<Row> of_best = row_of_best(accelerator, kernel);
   // PyTorch from 2.11 with a cuDNN past 9.15 (sdp_utils.cpp, check_prefer_cudnn_attention), and torchtitan
-  // from late 2025 (ScaledDotProductAttentionWrapper puts it first), take cuDNN's on a Hopper too; the sets'
-  // releases do not, and a later run names `flash`.
+  // from late 2025 (ScaledDotProductAttentionWrapper puts it first), take cuDNN's on a Hopper too.
+  if (kernel == AttentionKernel::sdpa2026) kernel = AttentionKernel::flash;
   if (kernel == AttentionKernel::sdpa)
     kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
   if (capability == 90) return on_hopper(accelerator, kernel, narrow, of);
@@ -313,7 +322,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
     rates.sees_window_backward = !narrow;
     return rates;
   }
-  if (of_best != nullptr) return rates_of(*of_best, of.best, of.best);
+  if (of_best) return rates_of(*of_best, of.best, of.best);
   return rates_of(capability >= 80 && accelerator.compute_units > 0 ? kA100 : kUnmeasured, of.peak, of.best);
 }
 }  // namespace topsim::workloads

@@ -21,6 +21,7 @@ struct FlashPass {
   TileSchedule schedule{};
   double at_64 = 1;         // share of the rate at heads of 128 that heads of 64 have; linear in between
   double start_at_64 = 0;   // keys; 0: as heads of 128
+  double mask_start = 0;    // keys that a tile's start costs more with a causal mask
   double window_start = 0;  // keys that a tile's start costs more with a window, whose edges are masked
   double head_step = 1;     // heads wider than 64 are padded to a multiple of so many numbers
 };

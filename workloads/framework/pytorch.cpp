@@ -293,12 +293,13 @@ Framework fsdp_eager_2025() {
 // The same two around PyTorch 2.11 of 2026. nn.RMSNorm is one kernel since 2.9 (pytorch pull request 153666),
 // and Inductor sums the gains of a norm in the norm's kernel (165370). scaled_dot_product_attention takes
 // cuDNN's on a Hopper too, from 9.15 on (sdp_utils.cpp, check_prefer_cudnn_attention; on an H100 its times
-// are those of cuDNN named, tests/golden/accelerator).
+// are those of cuDNN named, tests/golden/accelerator). On CDNA3 and CDNA4 its forward kernels are AOTriton's
+// still, its backward ones aiter's (flash.cpp).
 Framework fsdp_eager_2026() {
   Framework row = fsdp_eager_2025();
   row.release = "2026-eager";
   row.summary = "as 2025-eager around PyTorch 2.11: cuDNN's attention on a Hopper too, RMSNorm in one kernel";
-  row.attention = AttentionKernel::flash;
+  row.attention = AttentionKernel::sdpa2026;
   row.one_norm_kernel = true;
   row.eager_final_norm = false;
   return row;
@@ -308,7 +309,7 @@ Framework fsdp_compiled_2026() {
   Framework row = fsdp_compiled_loss();
   row.release = "2026-compile";
   row.summary = "as 2025-compile around PyTorch 2.11: cuDNN's attention on a Hopper too";
-  row.attention = AttentionKernel::flash;
+  row.attention = AttentionKernel::sdpa2026;
   row.reads_again = false;
   return row;
 }
