@@ -135,8 +135,8 @@ struct ExchangeFacts {
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
   bool copies_for_update = false;
   double update_elements = 0;  // ZeRO-3 updates so many at a time; 0: all
-  bool accumulates_on_host =
-      false;  // offloaded gradients of micro-batches are summed there (step/offload.hpp)
+  // Offloaded gradients of micro-batches are summed there (step/offload.hpp).
+  bool accumulates_on_host = false;
 };
 
 // What a low-rank adapter does beside its two products (task lora), by who wrote it. All of them multiply its
@@ -144,8 +144,8 @@ struct ExchangeFacts {
 struct AdapterFacts {
   bool fused = false;        // compiled: no kernels of their own for scale, sum and dropout
   bool casts_input = false;  // to the adapters' width where that differs, and back for the product
-  HostPasses calls;          // of one, beside those of the frozen layer
-  HostPasses casts;          // beside those, where the input is cast
+  HostPasses calls{};        // of one, beside those of the frozen layer
+  HostPasses casts{};        // beside those, where the input is cast
 };
 
 struct Framework : KernelFacts, ExchangeFacts {

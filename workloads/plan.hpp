@@ -63,12 +63,17 @@ struct PlanExperts {
   [[nodiscard]] bool fused_dispatch() const { return sends_one_copy(dispatcher); }
 };
 
+// Where gradients of micro-batches are summed (step/offload.hpp): on the accelerator; on the host, exchanged
+// between micro-batches (DeepSpeed's stage 2); on the host, exchanged in each of them (its stage 3).
+enum class GradientSums { here, between, in_each };
+
 // What is kept in host memory or on NVMe.
 struct PlanOffload {
-  Offload to = Offload::none;                           // optimiser states
-  bool parameters = false;                              // shards, too
-  bool activations = false;                             // of layers; the step holds two at a time
-  bool gradients = false;                               // leave the accelerator as they are reduced
+  Offload to = Offload::none;  // optimiser states
+  bool parameters = false;     // shards, too
+  bool activations = false;    // of layers; the step holds two at a time
+  bool gradients = false;      // leave the accelerator as they are reduced
+  GradientSums sums = GradientSums::here;
   double gradient_bytes = 4;                            // of each on the host
   double adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
 };

@@ -81,19 +81,49 @@ TEST(Offload, GradientsOfMicroBatchesAreSummedOnTheHost) {
   EXPECT_NEAR(both(3).second, 2 + 2 + 2 + 2, 1e-5);
 }
 
-// Without overlap_comm these copies are on the compute stream, which stands still: all gradients are one
-// bucket, so once in each of two micro-batches, and at last for the parameters.
-TEST(Offload, AccumulatingStopsTheAccelerator) {
-  WorkloadSpec workload = small("deepspeed", 2);
-  workload.plan.grad_accumulation = 2;
-  const auto program = training_step(workload, a100(), 8);
+// One accelerator's engine partitions and copies as on many, a partition being all: the same bytes with N =
+// 1. Adam reads what the last micro-batch sent.
+TEST(Offload, OneAcceleratorSumsGradientsOnTheHost) {
+  const auto both = [](int zero, int micro_batches) {
+    WorkloadSpec workload = small("deepspeed", zero);
+    workload.plan.grad_accumulation = micro_batches;
+    const auto program = training_step(workload, a100(), 1);
+    program::validate(program);
+    return std::pair(copied(program, 0) / kAll, copied(program, 1) / kAll);
+  };
+  EXPECT_NEAR(both(1, 3).first, 4, 1e-5);
+  EXPECT_NEAR(both(1, 3).second, 2, 1e-5);
+  EXPECT_NEAR(both(2, 1).first, 4, 1e-5);
+  EXPECT_NEAR(both(2, 1).second, 2, 1e-5);
+  EXPECT_NEAR(both(2, 3).first, 2 + 2 + 4, 1e-5);
+  EXPECT_NEAR(both(2, 3).second, 2 + 2 + 2, 1e-5);
+  EXPECT_NEAR(both(3, 3).first, 2 + 2 + 2 + 4, 1e-5);
+  EXPECT_NEAR(both(3, 3).second, 2 + 2 + 2 + 2, 1e-5);
+}
+
+// How often computing waits for a copy.
+int waits_for_copies(const WorkloadSpec& workload, std::uint32_t accelerators) {
+  const auto program = training_step(workload, a100(), accelerators);
   const auto& rank = program.classes[0];
   int waits = 0;
   for (std::size_t i = 0; i < rank.ops.size(); ++i)
     if (rank.ops[i].kind == OpKind::compute)
       for (const std::uint32_t before : rank.dependencies_of(i))
         waits += rank.ops[before].kind == OpKind::host_copy;
-  EXPECT_EQ(waits, 3);
+  return waits;
+}
+
+// Without overlap_comm these copies are on the compute stream, which stands still: all gradients are one
+// bucket, so once in each of two micro-batches, and at last for the parameters. Stage 3 likewise.
+TEST(Offload, AccumulatingStopsTheAccelerator) {
+  WorkloadSpec workload = small("deepspeed", 2);
+  workload.plan.grad_accumulation = 2;
+  EXPECT_EQ(waits_for_copies(workload, 8), 3);
+  EXPECT_EQ(waits_for_copies(workload, 1), 3);
+  workload.plan.zero = 3;
+  workload.plan.overlap_grad_reduce = false;
+  EXPECT_EQ(waits_for_copies(workload, 8), 3);
+  EXPECT_EQ(waits_for_copies(workload, 1), 3);
 }
 
 // NVMe: 12 Psi / N bytes are read at an eighth of 52 GB/s and written at an eighth of 28 GB/s, in turn with
@@ -262,6 +292,7 @@ TEST(HostMemory, SixteenBytesOfEachParameterThatANodesRanksUpdate) {
   EXPECT_NEAR(on_host(small("deepspeed", 3), 8), 18 * kAll, 64);
   EXPECT_NEAR(on_host(small("deepspeed", 1), 8), 16 * kAll, 64);
   EXPECT_NEAR(on_host(small("deepspeed", 0), 8), 8 * 16 * kAll, 64);
+  EXPECT_NEAR(on_host(small("deepspeed", 3), 1), 18 * kAll, 64);  // alone too
   EXPECT_EQ(on_host(small("deepspeed", 3, Offload::nvme), 8), 0);
   EXPECT_EQ(on_host(small("deepspeed", 3, Offload::none), 8), 0);
 }

@@ -13,8 +13,8 @@ double bytes_on_host(const ModelSpec& model, const Plan& plan, int stage, double
     bytes = (plan.offload.parameters ? weights : kMaster * updates) +
             (2 * plan.optimizer_bytes + plan.offload.gradient_bytes) * updates;
     // DeepSpeed's sums of micro-batches (step/offload.hpp).
-    if (plan.accumulates_on_host && plan.reduce_every_micro_batch &&
-        (plan.shards.by_unit || plan.micro_batches > 1))
+    const GradientSums sums = plan.offload.sums;
+    if (sums == GradientSums::in_each || (sums == GradientSums::between && plan.micro_batches > 1))
       bytes += bytes_of(plan.activations) * updates;
   }
   if (plan.offload.activations) {

@@ -117,7 +117,14 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.offload.parameters = plan.shards.by_unit && defaults.offloads_parameters;
   // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
   // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
-  plan.offload.gradients = zero_meant(workload.plan, defaults) >= 2;
+  const int zero = zero_meant(workload.plan, defaults);
+  plan.offload.gradients = zero >= 2;
+  if (plan.offload.gradients && defaults.accumulates_on_host && plan.pp == 1) {
+    plan.offload.sums = zero == 3 ? GradientSums::in_each : GradientSums::between;
+    plan.reduce_every_micro_batch = true;
+    plan.buckets_never_exceed = defaults.buckets_never_exceed;
+    if (zero == 3) plan.overlap_grad_reduce = workload.plan.overlap_grad_reduce.value_or(true);
+  }
   // What the host updates in fp32 comes back in 16 bits, so no fp32 copy remains.
   if (!plan.offload.parameters && !plan.shards.by_unit && plan.cast_weights) plan.cast_weights = false;
   plan.shards.unit_copies = false;

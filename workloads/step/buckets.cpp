@@ -112,7 +112,7 @@ class GroupBuckets {
   }
 
   void finish_gradients() {
-    if (slot_ == Slots::kNoSlot) return;
+    if (!exchanges()) return;
     for (const std::size_t index : in_order_) reduce_all(chunks_[index]);
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
     // What was copied into buckets is copied back.
@@ -169,8 +169,10 @@ class GroupBuckets {
   bool gathers_ahead() const { return plan_.overlap_param_gather && optimizer_shards_ > 1; }
   bool reduces(bool last) {
     last_pass_ = last;
-    return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
+    return exchanges() && (last || plan_.reduce_every_micro_batch);
   }
+  // With other ranks, or with the host alone.
+  bool exchanges() const { return slot_ != Slots::kNoSlot || plan_.offload.sums != GradientSums::here; }
   bool full(const Chunk& chunk, double elements, std::size_t bucket) const {
     const double limit = limit_of(chunk, bucket);
     return limit > 0 && elements >= limit;
@@ -230,14 +232,16 @@ class GroupBuckets {
                                              MemoryKernel::optimizer));
     const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
     const bool owners = optimizer_shards_ > 1 && plan_.zero == 2 && plan_.reduces_to_owners;
-    const std::uint32_t op = emitter_.collective({.stream = stream_,
-                                                  .slot = slot_,
-                                                  .phase = Phase::gradient_sync,
-                                                  .label = "gradients",
-                                                  .kind = scatter  ? CollectiveKind::reduce_scatter
-                                                          : owners ? CollectiveKind::reduce
-                                                                   : CollectiveKind::all_reduce,
-                                                  .bytes = elements * plan_.gradient_bytes});
+    const bool alone = slot_ == Slots::kNoSlot;
+    const std::uint32_t op = alone ? StageEmitter::kNoOp
+                                   : emitter_.collective({.stream = stream_,
+                                                          .slot = slot_,
+                                                          .phase = Phase::gradient_sync,
+                                                          .label = "gradients",
+                                                          .kind = scatter  ? CollectiveKind::reduce_scatter
+                                                                  : owners ? CollectiveKind::reduce
+                                                                           : CollectiveKind::all_reduce,
+                                                          .bytes = elements * plan_.gradient_bytes});
     std::uint32_t summed = op;
     // Shard groups: the ranks that hold the same shard add it up.
     if (replicas_ != Slots::kNoSlot && (last_pass_ || !plan_.replicas_at_end))
@@ -251,7 +255,8 @@ class GroupBuckets {
                                     .follows_compute = false});
     if (plan_.offload.to != Offload::none) {
       copies_.push_back(exchange_gradients(emitter_, plan_, elements / optimizer_shards_,
-                                           std::span(&summed, 1), false, {passes_ == 0, last_pass_}));
+                                           std::span(&summed, alone ? 0 : 1), alone,
+                                           {passes_ == 0, last_pass_}));
       if (plan_.accumulates_on_host) summed = copies_.back();  // on the same stream
     }
     chunk.ready -= elements;

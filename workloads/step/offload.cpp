@@ -10,8 +10,8 @@ std::uint32_t offload_gradients(StageEmitter& emitter, double elements, const Pl
 std::uint32_t exchange_gradients(StageEmitter& emitter, const Plan& plan, double elements,
                                  std::span<const std::uint32_t> after, bool follows_compute,
                                  MicroBatch which) {
-  const bool stage3 = plan.shards.by_unit;
-  if (!plan.accumulates_on_host || !plan.reduce_every_micro_batch || (!stage3 && which.first && which.last))
+  const bool stage3 = plan.offload.sums == GradientSums::in_each;
+  if (plan.offload.sums == GradientSums::here || (!stage3 && which.first && which.last))
     return offload_gradients(emitter, elements, plan, after, follows_compute);
   std::vector<std::uint32_t> before(after.begin(), after.end());
   const double narrow = elements * bytes_of(plan.activations);

@@ -3,9 +3,8 @@
 //   after each reduction   4 Psi / N bytes of its gradients to the host, beside the backward pass
 //   update                 the host's Adam: 28 bytes a parameter through host memory (reads gradient,
 //                          parameter and both moments, writes the last three), at the node's memory
-//                          bandwidth x 0.43,
-//                          shared by the node's ranks; NVMe: 12 bytes a parameter read before and written
-//                          after it
+//                          bandwidth x 0.43, shared by the node's ranks; NVMe: 12 bytes a parameter read
+//                          before and written after it
 //   then                   2 Psi / N bytes of parameters back, and the usual gather
 // DeepSpeed sums the gradients of micro-batches on the host, in 16 bits (accumulates_on_host). Stage 2
 // (stage_1_and_2.py, async_accumulate_grad_in_cpu_via_gpu; without accumulation it is not called): what is

@@ -293,12 +293,8 @@ class Units final : public DataParallel {
                                     .label = "gradients",
                                     .kind = CollectiveKind::reduce_scatter,
                                     .bytes = group.ready * plan_.gradient_bytes});
-      if (plan_.overlap_grad_reduce) {
-        outstanding_.push_back(summed);
-      } else {
-        emitter_.wait_for(summed);
-      }
     }
+    std::uint32_t done = summed;  // on the stream that reduces
     if (group.replicas != Slots::kNoSlot && (last_pass_ || !plan_.replicas_at_end)) {
       // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
       const bool alone = summed == StageEmitter::kNoOp;
@@ -311,13 +307,19 @@ class Units final : public DataParallel {
                                .bytes = group.ready * plan_.gradient_bytes / group.shards,
                                .after = std::span<const std::uint32_t>(&summed, alone ? 0 : 1),
                                .follows_compute = alone});
-      if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
+      if (!plan_.overlap_grad_reduce) done = summed;
     }
     if (plan_.offload.to != Offload::none) {
       copies_.push_back(exchange_gradients(emitter_, plan_, group.ready / group.shards,
                                            std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
                                            summed == StageEmitter::kNoOp, {passes_ == 0, last_pass_}));
-      if (plan_.accumulates_on_host && !outstanding_.empty()) outstanding_.back() = copies_.back();
+      if (plan_.accumulates_on_host) done = copies_.back();
+    }
+    if (done != StageEmitter::kNoOp) {
+      if (plan_.overlap_grad_reduce)
+        outstanding_.push_back(done);
+      else
+        emitter_.wait_for(done);
     }
     group.ready = 0;
   }
