@@ -146,4 +146,26 @@ TEST(AdapterPasses, FrozenWeightsSaveTheHostTheirGradients) {
   EXPECT_NEAR(sum(all.forward).host + sum(all.backward).host - host_seconds(plan_of("fsdp")),
               160e-6 - 130.5e-6, 1e-9);
 }
+
+// A mixture of Megatron's: attention has 4 additions and 2 products fewer, each of 8 experts 2 products, 2
+// empty tensors and 2 hooks; Python takes twice as long in a step: 2 x 40 + 2 x 24 us, 8 x (2 x (5 + 7) +
+// 48). The projection's adapter costs 2 x 365.5.
+TEST(AdapterPasses, FrozenExpertsSaveTheHostTheirGradients) {
+  WorkloadSpec mixture = adapted("megatron");
+  mixture.model.experts.count = 8, mixture.model.experts.top_k = 2, mixture.model.experts.ffn = 1024;
+  WorkloadSpec trained = mixture;
+  trained.task = Task::finetune, trained.lora.reset();
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const auto seconds_of = [&](PiecePair pair, const Plan& plan) {
+    set_host_time(pair, LayerKind::experts, mixture.model, plan, RecomputeKind::none);
+    return sum(pair.forward).host + sum(pair.backward).host;
+  };
+  const Plan some = resolve(mixture, 1), all = resolve(trained, 1);
+  const double less =
+      seconds_of(adapted_layer(mixture.model, LayerKind::experts, some, compute, RecomputeKind::none), some);
+  const double whole = seconds_of(
+      transformer_layer(mixture.model, LayerKind::experts, all, compute, RecomputeKind::none), all);
+  EXPECT_NEAR(whole - less, 80e-6 + 48e-6 + 8 * (24e-6 + 48e-6) - 731e-6, 1e-9);
+}
 }  // namespace topsim::workloads::adapter_passes_test

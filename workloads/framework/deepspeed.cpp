@@ -16,7 +16,9 @@ namespace {
 // A gradient: its hook (stage_1_and_2.py, reduce_partition_and_remove_grads; stage3.py,
 // create_reduce_and_remove_grad_hooks), as long as a Function in Python; copied into the bucket, averaged and
 // kept; narrow and views of each.
-// Modules of a Llama layer: as kEagerDdp counts them. PEFT wraps a layer: base_layer, dropout, A and B.
+// Norms' and biases' gradients have hooks as those of matrices do.
+// Modules of a Llama layer: as kEagerDdp counts them, with the gate's and the rotary embedding's. PEFT wraps
+// a layer: base_layer, dropout, A and B.
 constexpr HookCalls kHooks{
     .module = {{.views = 3, .functions = 2, .opcodes = 1805}, {.views = 3, .functions = 2, .opcodes = 1384}},
     .matrix = {{.operators = 2, .views = 7, .opcodes = 2095}, {.operators = 2, .views = 7, .opcodes = 2093}},
@@ -33,9 +35,8 @@ Framework deepspeed() {
   Framework row = ddp();
   row.name = "deepspeed";
   row.summary =
-      "DeepSpeed ZeRO around Megatron's layers: 5e8-element buckets, all-reduced in stages 1 and 2; stage 3 "
-      "by "
-      "layer";
+      "DeepSpeed ZeRO around Megatron's layers: 5e8-element buckets, all-reduced in stages 1 and 2; "
+      "stage 3 by layer";
   row.family = FrameworkFamily::deepspeed;
   row.sequence_parallel = row.selective_operators = false;
   // runtime/activation_checkpointing/checkpointing.py, CheckpointFunction
@@ -108,6 +109,7 @@ Framework deepspeed_transformers() {
   row.tp_overlap = TensorOverlap::none;
   row.bucket_squares = 1;
   row.prefetch_squares = 0.9;
+  row.whole_models = true;
   return row;
 }
 

@@ -35,7 +35,7 @@ constexpr HostProfile kMegatron2022{
     .in_step = 1.85,
     .plain_softmax = {.forward = {.operators = 5, .functions = -1, .modules = 1},
                       .backward = {.operators = 6, .functions = -1}},
-    .frozen = {.operators = 4 + 4 + 12},
+    .frozen = {.operators = 4 + 4 + 12},  // weights' gradients, sums for biases, accumulations
 };
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward takes 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
@@ -82,6 +82,9 @@ constexpr HostProfile kMegatron2024{
 // and combine are nodes with a graph of their own (pipeline_parallel/utils.py: ScheduleNode): forward an
 // event waited for and one recorded, two streams set, an input detached; backward a pass of the autograd
 // engine, its gradient recorded on the stream.
+// Frozen weights save what they do in kMegatron2024, half of it in attention, and an operator less for each
+// of two weights in shared experts; of each expert both products for gradients, the two empty tensors, the
+// two hooks.
 constexpr ExpertCalls kMegatronExperts{
     .counted = true,
     .attention = {.forward = {.operators = 6, .views = 8, .functions = 7, .modules = 6, .linears = 2},
@@ -104,6 +107,9 @@ constexpr ExpertCalls kMegatronExperts{
                     .backward = {.views = 2, .modules = 2, .launches = 2}},
     .normed_heads = {.forward = {.operators = 2, .functions = 2, .modules = 2},
                      .backward = {.operators = 2, .functions = 2}},
+    .frozen_attention = {.operators = 4, .products = 2},
+    .frozen_shared = {.operators = 2, .products = 2},
+    .frozen_each = {.views = 2, .modules = 2, .products = 2},
     .node = {.forward = {.views = 4, .modules = 3}, .backward = {.views = 3, .functions = 1, .modules = 3}},
 };
 

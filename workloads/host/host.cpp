@@ -59,19 +59,24 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
     experts = experts + (plan.experts.fused_dispatch() ? calls.fused_exchange : calls.exchange);
   // One kernel for all experts is one call.
   const double called = plan.one_expert_kernel() ? 1 : here;
-  experts = experts + calls.each * called;
+  HostPasses each = calls.each, shared = model.experts.shared > 0 ? calls.shared : HostPasses{};
+  if (plan.frozen()) each.backward = each.backward + calls.frozen_each * -1;
+  experts = experts + each * called;
   HostPasses each_narrow = calls.each_narrow;
   if (plan.gemm == Precision::fp8)
     for (HostCalls* one : {&each_narrow.forward, &each_narrow.backward}) one->launches *= kOwnScaleKernels;
   if (narrow) experts = experts + calls.narrow + each_narrow * called;
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
   if (model.attention.qk_norm) attention = attention + calls.normed_heads;
+  if (plan.frozen()) attention.backward = attention.backward + calls.frozen_attention * -1;
   const AdapterCounts adapters = adapter_counts(model, plan);
   const HostPasses adapter = calls_of_adapter(plan);
   attention = attention + adapter * adapters.attention;
   experts = experts + adapter * (adapters.network * expert_adapters(model, plan));
-  const HostPasses shared =
-      model.experts.shared > 0 ? calls.shared + adapter * adapters.network : calls.shared;
+  if (model.experts.shared > 0) {
+    shared = shared + adapter * adapters.network;
+    if (plan.frozen()) shared.backward = shared.backward + calls.frozen_shared * -1;
+  }
   // Separate nodes: attention, and for the experts dispatch, experts and combine.
   const HostPasses nodes = calls.node * (plan.experts.overlap ? 1 : 0);
   experts = experts + nodes * 3;
@@ -100,11 +105,61 @@ void spread(PieceList& list, const Block& block, const HostCalls& calls, const P
     if (i == 0 || block.parts[i] != block.parts[i - 1]) list.set_host_time(block.parts[i], each);
 }
 
+// What an engine's hooks see of a layer of transformers: modules that are called, matrices, tensors that have
+// a gradient.
+struct Hooked {
+  double modules = 0, matrices = 0, tensors = 0;
+};
+// A mixture's block (MixtralSparseMoeBlock, of 2024) has a router, and loops over all of its experts, each a
+// module like a dense network. Adapters (PEFT, tuners/lora/layer.py, Linear.forward) are two matrices and
+// more modules around each layer that they adapt; only they have gradients then.
+Hooked hooked(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  constexpr double kAttention = 4, kPair = 2;  // queries, keys, values, projection; A and B
+  const bool mixture = kind == LayerKind::experts, shared = model.experts.shared > 0;
+  const double network = model.gated_ffn ? 3 : 2;  // matrices; modules: it, and its activation, too
+  const double experts = mixture ? model.experts.count / static_cast<double>(plan.ep) : 0;
+  const double networks = mixture ? experts + int{shared} : 1, router = mixture ? 1 : 0;
+  const double normed_heads = model.attention.qk_norm ? 2 : 0;
+  const AdapterCounts counts = adapter_counts(model, plan);
+  const double adapted =
+      counts.attention + counts.network * (mixture ? expert_adapters(model, plan) + int{shared} : 1);
+  const HookCalls& hooks = plan.host.profile.hooks;
+  Hooked sum;
+  // The profile's layer is gated and rotary. The block of a mixture is a module as its router is one.
+  sum.modules = hooks.modules + normed_heads + hooks.adapter * adapted -
+                (positions_of(model) == Positions::rotary ? 0 : 1) - (model.gated_ffn ? 0 : 1) +
+                (networks - 1) * (network + 2) + 2 * router;
+  const double own = kAttention + networks * network + router;
+  sum.matrices = own + kPair * adapted;
+  sum.tensors = plan.frozen() ? kPair * adapted
+                              : own + (has_biases(model) ? own - router : 0) + normed_heads +
+                                    norms_of_layer(model) * (model.gated_ffn ? 1 : 2);
+  return sum;
+}
+
+HostPasses hook_calls(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const HookCalls& hooks = plan.host.profile.hooks;
+  const Hooked layer = hooked(model, kind, plan);
+  HostPasses calls = hooks.module * layer.modules + hooks.matrix * layer.matrices;
+  calls.backward = calls.backward + hooks.gradient * layer.tensors;
+  return calls;
+}
+
 void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& plan,
                           RecomputeKind recompute) {
-  if (!plan.host.profile.experts.counted) return;  // counted as one operator per kernel
+  const bool again = recompute == RecomputeKind::full;
+  if (!plan.host.profile.experts.counted) {  // counted as one operator per kernel
+    const HostPasses hooks = hook_calls(model, LayerKind::experts, plan);
+    const auto add = [&](PieceList& list, HostCalls calls) {
+      if (host_time(calls) == Duration{}) return;
+      calls.operators += kernels_of(list);
+      spread(list, from_seconds(seconds(host_time(calls, plan.host.profile.in_step)) * plan.host.factor));
+    };
+    add(layer.forward, hooks.forward);
+    add(layer.backward, again ? hooks.backward + hooks.forward : hooks.backward);
+    return;
+  }
   for (const Block& block : blocks_of(model, plan)) {
-    const bool again = recompute == RecomputeKind::full;
     spread(layer.forward, block, block.calls.forward, plan);
     spread(layer.backward, block, again ? block.calls.backward + block.calls.forward : block.calls.backward,
            plan);
@@ -123,22 +178,6 @@ HostPasses user_buffers(int ranks) {
   return {ring * 2 + parts * 2, ring * 2 + HostCalls{.launches = 4}};
 }
 
-// What the engine's hooks add to a dense layer. Adapters (PEFT, tuners/lora/layer.py, Linear.forward) are two
-// matrices and more modules around each layer that they adapt; only they have gradients then.
-HostPasses hook_calls(const ModelSpec& model, const Plan& plan) {
-  const HookCalls& hooks = plan.host.profile.hooks;
-  const double inputs = model.gated_ffn ? 2 : 1, qkv = 3, others = 2;
-  const PlanAdapters& adapters = plan.adapters;
-  const double adapted = adapters.rank == 0 ? 0
-                                            : (adapters.qkv ? qkv : 0) + (adapters.proj ? 1 : 0) +
-                                                  (adapters.fc1 ? inputs : 0) + (adapters.fc2 ? 1 : 0);
-  const double own = qkv + inputs + others, pair = 2;
-  HostPasses calls =
-      hooks.module * (hooks.modules + hooks.adapter * adapted) + hooks.matrix * (own + pair * adapted);
-  calls.backward = calls.backward + hooks.gradient * (adapters.rank == 0 ? own : pair * adapted);
-  return calls;
-}
-
 // A checkpoint calls the whole forward pass again, whatever of it was kept.
 bool runs_twice(const Plan& plan, RecomputeKind recompute) {
   return recompute == RecomputeKind::full || (recompute == RecomputeKind::selective && plan.again.operators);
@@ -148,8 +187,7 @@ bool runs_twice(const Plan& plan, RecomputeKind recompute) {
 // Published on a DGX H100:
 //   nn.Linear forward 13.5 us = a module and an operator            NVIDIA/TransformerEngine issue 2053
 //   Megatron's ColumnParallelLinear forward 74 us
-//     = a module, an operator, 3 views and 2 Functions              NVIDIA/TransformerEngine pull request
-//     1191
+//     = a module, an operator, 3 views and 2 Functions              its pull request 1191
 // A call of nn.Module is 158 Python opcodes (dev-discuss.pytorch.org/t/110), some 20 ns each; a view has the
 // dispatch of an operator without allocation and launch, 2 to 3 us (recalled). That leaves 26 us for a
 // Function with Megatron's Python around it. A collective: the Python wrapper, two events and the launch
@@ -180,7 +218,7 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
   if (!plan.host.counts_calls) return;
   if (kind == LayerKind::experts) return set_expert_host_time(layer, model, plan, recompute);
   HostProfile host = plan.host.profile;
-  const HostPasses hooks = hook_calls(model, plan);
+  const HostPasses hooks = hook_calls(model, kind, plan);
   host.forward = host.forward + hooks.forward;
   host.backward = host.backward + hooks.backward;
   if (plan.plain_softmax) {

@@ -41,6 +41,8 @@ struct ExpertCalls {
   HostPasses experts, each;             // what each local expert adds
   HostPasses narrow, each_narrow;       // in 8 bits and fewer, beside them
   HostPasses normed_heads;              // norms of queries and keys
+  // Of the backward pass, that frozen weights save: in attention, in the shared experts, of each expert.
+  HostCalls frozen_attention{}, frozen_shared{}, frozen_each{};
   HostPasses node;  // where exchanges overlap: extra cost of each part launched separately
 };
 
@@ -48,9 +50,9 @@ struct ExpertCalls {
 struct HookCalls {
   HostPasses module;     // each call of a module
   HostPasses matrix;     // each matrix that is gathered and released
-  HostCalls gradient{};  // each gradient of a matrix, in the backward pass
-  double modules = 0;    // of a layer that are called
-  double adapter = 0;    // modules that a low-rank adapter adds beside its two matrices
+  HostCalls gradient{};  // each gradient of a tensor, in the backward pass
+  double modules = 0;    // that are called, of a dense layer with gate and rotary positions
+  double adapter = 0;    // modules that a low-rank adapter adds, its two matrices among them
 };
 
 struct HostProfile {

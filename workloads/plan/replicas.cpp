@@ -99,6 +99,18 @@ void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const
         "leave it out, or use framework fsdp");
 }
 
+void check_dimensions(const PlanSpec& spec, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
+  if (!defaults.whole_models || plan.inference()) return;
+  const auto refuse = [&](const char* name, int value) {
+    if (value > 1)
+      mistakes.add(fmt::format("plan.{}", name),
+                   fmt::format("framework {}@{} divides no model: Trainer with DeepSpeed has dp alone",
+                               defaults.name, defaults.release),
+                   fmt::format("set {} to 1, or use framework deepspeed, which is Megatron-DeepSpeed", name));
+  };
+  refuse("tp", spec.tp), refuse("pp", spec.pp), refuse("cp", spec.cp), refuse("ep", spec.ep);
+}
+
 // How many gradients, or parameters, go together. Reads what set_data_parallel() sets.
 void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
@@ -166,6 +178,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   const int copies = plan.replicas();
   const int zero = zero_meant(spec, defaults);
   check_zero(spec, zero, defaults, plan, mistakes);
+  check_dimensions(spec, defaults, plan, mistakes);
   const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
   // A rank that shares its dense weights with no other may share routed experts within its tensor group. FSDP
   // has units of both.
