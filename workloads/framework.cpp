@@ -111,12 +111,22 @@ const Framework& framework(std::string_view name) {
   throw ConfigError({problem});
 }
 
-std::string lacks_of(const Framework& set) {
+std::string lacks_of(const Framework& set, const WorkloadSpec& workload) {
   std::string text;
-  if (set.attention == AttentionKernel::unfused) text = "no FlashAttention: attention scores are stored";
-  if (set.family == FrameworkFamily::megatron && set.zero == 0)
+  if (set.attention == AttentionKernel::unfused && !workload.model.attention.kernel)
+    text = "no FlashAttention: attention scores are stored";
+  if (set.family == FrameworkFamily::megatron && set.zero == 0 && !workload.plan.zero)
     text += fmt::format("{}no distributed optimiser unless zero is 1", text.empty() ? "" : ", ");
   return text;
+}
+
+const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload) {
+  const Framework* next = nullptr;
+  for (const Framework& row : frameworks())  // newest first
+    if (row.name == set.name && is_year(row.release) && row.release > set.release &&
+        lacks_of(row, workload).empty())
+      next = &row;
+  return next;
 }
 
 const Framework& framework_of(const WorkloadSpec& workload) {

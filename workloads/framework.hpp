@@ -169,12 +169,12 @@ struct Framework : KernelFacts, ExchangeFacts {
   int zero = 1;
   int least_zero = 0, most_zero = 1;  // what the release supports
   bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
-  bool whole_models = false;     // no dimension but dp: Trainer's until transformers 4.5x, with DeepSpeed
-  std::string_view sharded;      // the release of the same name that ZeRO 2 and 3 mean
-  bool shards_experts = false;   // ZeRO-3 of experts on ranks of their own: units within their layers
-  bool hybrid_shards = false;    // plan.hsdp_shard
-  bool reduces_units = false;    // ZeRO-3 reduces a layer's gradients together, else in buckets
-  bool overlaps_shards = false;  // ... and what ZeRO 2 and 3 exchange always overlaps
+  bool whole_models = false;          // no dimension but dp (plan/replicas.cpp)
+  std::string_view sharded;           // the release of the same name that ZeRO 2 and 3 mean
+  bool shards_experts = false;        // ZeRO-3 of experts on ranks of their own: units within their layers
+  bool hybrid_shards = false;         // plan.hsdp_shard
+  bool reduces_units = false;         // ZeRO-3 reduces a layer's gradients together, else in buckets
+  bool overlaps_shards = false;       // ... and what ZeRO 2 and 3 exchange always overlaps
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   // Stages of a pipeline launch overlapped exchanges at the same time: computing beside an exchange is
   // slower, and stages that are slow in turn add up (Megatron-Core, schedules.py: grad_sync_func,
@@ -231,8 +231,11 @@ struct Framework : KernelFacts, ExchangeFacts {
 // the oldest. Throws ConfigError with the known names.
 [[nodiscard]] const Framework& framework(std::string_view name);
 // What a set has not that readers expect of a framework today: "no FlashAttention: attention scores are
-// stored, no distributed optimiser unless zero is 1"; empty if it has both.
-[[nodiscard]] std::string lacks_of(const Framework& set);
+// stored, no distributed optimiser unless zero is 1"; empty if it has both. With a workload: less what that
+// says itself.
+[[nodiscard]] std::string lacks_of(const Framework& set, const WorkloadSpec& workload = {});
+// The next set of the same name, called by its year, that lacks nothing of it; null if none does.
+[[nodiscard]] const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload);
 // The release that a workload means: the one it names or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);
 // All accepted names: each name itself, its releases, and every year from its oldest to 2026.

@@ -8,6 +8,7 @@
 
 namespace topsim::scenario::plan_findings_test {
 using testing::HasSubstr;
+using testing::Not;
 using workloads::WorkloadSpec;
 
 WorkloadSpec job() {
@@ -48,13 +49,22 @@ TEST(PlanFindings, SayWhichSetAYearWithoutItsOwnIs) {
 }
 
 // DeepSpeed has no set of 2023: the year means the one of 2022, whose layers store attention's scores.
-// Megatron's of 2022, which 2020 does not mean, shards nothing either.
+// 2020 means megatron@2021, which lacks both. The next set that has what is lacking is named.
 TEST(PlanFindings, SayWhatTheSetOfAYearWithoutItsOwnHasNot) {
   WorkloadSpec old = job();
   old.framework = "deepspeed@2023";
   EXPECT_THAT(words(old), HasSubstr("deepspeed@2023 is deepspeed@2022, which has no FlashAttention"));
+  EXPECT_THAT(words(old), HasSubstr("scores are stored (deepspeed@2024 has it)"));
   old.framework = "megatron@2020";
-  EXPECT_THAT(words(old), HasSubstr("scores are stored, no distributed optimiser unless zero is 1"));
+  EXPECT_THAT(
+      words(old),
+      HasSubstr("scores are stored, no distributed optimiser unless zero is 1 (megatron@2024 has both)"));
+  // What the scenario says itself does not come from the set.
+  old.plan.zero = 1;
+  EXPECT_THAT(words(old), HasSubstr("which has no FlashAttention: attention scores are stored (megatron@"));
+  EXPECT_THAT(words(old), Not(HasSubstr("distributed optimiser")));
+  old.model.attention.kernel = workloads::AttentionKernel::flash2;
+  EXPECT_EQ(words(old), "");
   for (const char* both : {"megatron@2023", "megatron@2022", "megatron@2021", "megatron@2019"})
     EXPECT_EQ(workloads::lacks_of(workloads::framework(both)),
               "no FlashAttention: attention scores are stored, no distributed optimiser unless zero is 1");

@@ -35,7 +35,7 @@ constexpr HostProfile kMegatron2022{
     .in_step = 1.85,
     .plain_softmax = {.forward = {.operators = 5, .functions = -1, .modules = 1},
                       .backward = {.operators = 6, .functions = -1}},
-    .frozen = {.operators = 4 + 4 + 12},  // weights' gradients, sums for biases, accumulations
+    .frozen = {.operators = 4 + 4 + 12},  // matmuls of weights' gradients, bias sums, accumulations
 };
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward takes 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of

@@ -99,6 +99,7 @@ void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const
         "leave it out, or use framework fsdp");
 }
 
+// transformers of 2024, Trainer: DeepSpeed's engine gets the whole model and one group of all ranks.
 void check_dimensions(const PlanSpec& spec, const Framework& defaults, const Plan& plan, Mistakes& mistakes) {
   if (!defaults.whole_models || plan.inference()) return;
   const auto refuse = [&](const char* name, int value) {

@@ -56,7 +56,8 @@ void find_fast_ranks(const workloads::ComputeSpec& compute, std::vector<report::
 }
 
 // A year stands for the newest set that is named by its year alone; later ones may have longer names.
-void find_release(std::string_view name, std::vector<report::Finding>& out) {
+void find_release(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
+  const std::string_view name = workload.framework;
   const std::size_t at = name.find('@');
   if (at == std::string_view::npos) return;
   const std::string_view year = name.substr(at + 1);
@@ -68,8 +69,12 @@ void find_release(std::string_view name, std::vector<report::Finding>& out) {
     if (other.name == row.name && since > row.release && since <= year)
       newer += fmt::format("{}{}@{}", newer.empty() ? "" : ", ", other.name, other.release);
   }
-  const std::string lacks = workloads::lacks_of(row);
+  std::string lacks = workloads::lacks_of(row, workload);
   if (newer.empty() && lacks.empty()) return;
+  const workloads::Framework* next = lacks.empty() ? nullptr : workloads::remedied_by(row, workload);
+  if (next != nullptr)
+    lacks += fmt::format(" ({}@{} has {})", next->name, next->release,
+                         lacks.find(", ") == std::string::npos ? "it" : "both");
   out.push_back({Severity::note,
                  fmt::format("{} is {}@{}{}{}", name, row.name, row.release,
                              lacks.empty() ? "" : ", which has " + lacks,
@@ -84,7 +89,7 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
   const workloads::PlanSpec& plan = workload.plan;
   find_fast_ranks(workload.compute, out);
   if (workload.trace || model.layers == 0 || !workload.compute.stage_times.forward.empty()) return out;
-  find_release(workload.framework, out);
+  find_release(workload, out);
   find_words(model, plan.tp, out);
   find_long_sequence(workload, out);
   const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;
