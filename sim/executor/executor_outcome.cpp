@@ -90,7 +90,10 @@ Outcome Executor::outcome() {
     out.links.push_back({system_.links[l].members, record.bytes - before_[l].bytes, record.peak_rate,
                          record.busy - before_[l].busy});
   }
-  if (sampler_) out.link_samples = sampler_->samples(rows);
+  if (sampler_) {
+    sampler_->finish(now(), [&](std::uint32_t l) { return record(l).bytes; });
+    out.link_samples = sampler_->samples(rows);
+  }
   out.collectives = calls_.records(carrier_);
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);

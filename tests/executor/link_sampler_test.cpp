@@ -1,0 +1,35 @@
+// Mean rates of links over windows of time.
+#include "sim/executor/link_sampler.hpp"
+
+#include <gtest/gtest.h>
+
+namespace topsim::executor::link_sampler_test {
+
+constexpr SimTime at(int microseconds) {
+  return SimTime{} + Duration(microseconds * 1'000'000LL);
+}
+
+// Windows of 10 us. A link carries 100 bytes in the first, and 100 in the first 4 us of the second, when the
+// run ends: 10 and 25 MB/s. As a part of a whole window the rest would have 10 MB/s too, until whenever one
+// looks.
+TEST(LinkSampler, TheLastWindowEndsWithTheRun) {
+  LinkSampler sampler(1, at(0));
+  EXPECT_EQ(sampler.next(), at(10));
+  sampler.sample([](std::uint32_t) { return 100.0; });
+  sampler.finish(at(14), [](std::uint32_t) { return 200.0; });
+  const std::vector<LinkSample> samples = sampler.samples({0});
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0].time, at(0));
+  EXPECT_NEAR(samples[0].rate, 10e6, 1);
+  EXPECT_EQ(samples[1].time, at(10));
+  EXPECT_NEAR(samples[1].rate, 25e6, 1);
+}
+
+// A rate that stays is told once.
+TEST(LinkSampler, ARateThatStaysIsOneSample) {
+  LinkSampler sampler(1, at(0));
+  sampler.sample([](std::uint32_t) { return 100.0; });
+  sampler.finish(at(14), [](std::uint32_t) { return 140.0; });
+  EXPECT_EQ(sampler.samples({0}).size(), 1U);
+}
+}  // namespace topsim::executor::link_sampler_test
