@@ -184,7 +184,7 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   } else if (choice.protocol == Protocol::simple && facts.nodes > 1 && facts.nic_wire > 0) {
     // Nor between boxes: NICs, threads, and NVLinks, over which a GPU of a chain sends up and down. Not
     // fitted: three GB200 partitions of 4 and 8 with NVLS off, 16 GiB at 128 and 253 GB/s (NCCL issue 1801),
-    // 0.97 and 0.96 of this. In LL128 measured trees stay below, so the tuner's speed is kept for it and LL.
+    // 0.98 and 0.97 of this. In LL128 measured trees stay below, so the tuner's speed is kept for it and LL.
     const double nics = kNicShare * facts.nic_wire / tree_crossings(facts.nodes);
     const double wire = std::min(nics, kSimpleShare * facts.nvlink_bandwidth / 2);
     pipe.rate = std::min(wire / channels, alone) * 1e9;
@@ -221,6 +221,7 @@ Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, cons
   if (options.network) t.latency += hops.between * extra_hop(facts, network);
   const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
   if (choice.algorithm == Algorithm::nvls_tree) {
+    // The tuner's figure has its own hops already, with the depth rounded down.
     const double told = nccl::of(nccl::kNetLatency, Algorithm::nvls_tree, Protocol::simple);
     t.latency += Microseconds(hops.between * kNvlsTreeHop - (hops.between - 2 * rounded_off) * told);
   }
@@ -302,9 +303,9 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     fill_tree(tree_pipeline(choice, bytes, tuner), hops, choice.channels, t);
   else if (tree)
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
-  const bool alone = ring && choice.protocol == Protocol::simple && facts.ranks == facts.nodes &&
-                     !rooted(kind) && !facts.rccl && options.step_costs && options.protocol_shares;
-  if (ring && choice.protocol == Protocol::simple && !facts.rccl && !alone)
+  const bool hides_hops = ring && choice.protocol == Protocol::simple && facts.ranks == facts.nodes &&
+                          !rooted(kind) && !facts.rccl && options.step_costs && options.protocol_shares;
+  if (ring && choice.protocol == Protocol::simple && !facts.rccl && !hides_hops)
     t.latency += Microseconds(std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) *
                               (1 - cost.told / cost.latency));
 
@@ -312,7 +313,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
                                                               choice.channels, bytes, facts))
                             : 0;
   if (options.protocol_shares && (ring || mesh)) pace_ring(kind, choice, facts, s, chunk, t);
-  if (alone) {
+  if (hides_hops) {
     const StepTiming hop = hop_costs(choice, tuner, network, options);
     t.latency = hop.start + exposed_hops(choice, facts, hop.between, hops.between,
                                          std::min(chunk, s / (n * choice.channels)));
