@@ -81,6 +81,8 @@ std::uint32_t Calls::joined(std::uint32_t group, std::uint32_t activity, std::ui
   Call& call = calls_[c];
   call.missing = 0;
   call.ops.assign(members.size(), index);
+  call.filled.clear();
+  call.paid = false;
   call.ready = ready;
   call.last_rank = members.back();
   call.last_op = index;

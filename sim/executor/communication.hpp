@@ -14,8 +14,10 @@ namespace topsim::executor {
 
 struct Call {
   std::uint32_t group = 0, activity = 0;
-  std::uint32_t missing = 0;       // members still to arrive
-  std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
+  std::uint32_t missing = 0;         // members still to arrive
+  std::vector<std::uint32_t> ops;    // by member of the group: its op, kNoOp until it arrives
+  std::vector<std::int64_t> filled;  // by member: ComputeState::filled_at() that the call has paid for
+  bool paid = false;                 // nothing is added any more
   SimTime ready{};
   bool carried = false;  // the network has it
   // The member that arrived last; of several at one instant the one with the highest number, so that the

@@ -5,8 +5,8 @@
 // its blocks from starting: they start when the others end or when the communication does, whatever comes
 // first, and take L. With c left of the communication at the launch the cell takes
 //     s S + g max(P, min(P, c) + L)          s, g: how much longer shared work and a grid take beside it
-// A grid that was launched before holds its units: it goes on as it did. (The communication's blocks then
-// wait for units, too: up to one kernel later, which is not modelled.)
+// A grid that was launched before holds its units and goes on as it did; the communication's blocks wait
+// (RankState::wait_for_units).
 //
 // The second wave: "matmuls take 2x as long" beside NCCL on H100 (pytorch/pytorch issue 143988, pull request
 // 144974); 132 blocks beside 24 of an all-gather, 80 % -> 47 % of the peak (forums.developer.nvidia.com
@@ -28,6 +28,7 @@ struct Pace {
   double grid = 1;       // persistent grids and what they leave over, the throttle included
   double left_over = 0;  // L, of a cell's time
   bool beside = false;   // communication holds units
+  double filling = 0;    // part of the time in which kernels take all that the memory moves
   bool operator==(const Pace&) const = default;
 };
 [[nodiscard]] inline Pace throttled(double factor) {
@@ -44,6 +45,8 @@ struct ComputeState {
   std::int64_t alone = 0;   // what the whole run would take without communication, at the throttles it met
   bool placed = true;       // all blocks of the grid under way have units
   Pace pace;
+  std::int64_t filled = 0;  // picoseconds in which runs so far filled the memory
+  SimTime begun{};
   SimTime since{};  // all this holds at this time
   engine::Handle event = engine::kNoHandle;
 
@@ -61,7 +64,7 @@ struct ComputeState {
     left_over = 0;
     placed = true;
     pace = first;
-    since = now;
+    begun = since = now;
     alone = scaled(work, pace.throttle);
   }
 
@@ -77,11 +80,23 @@ struct ComputeState {
   // The end may move. Also called where the pace stays: rounding must not depend on the order of events at
   // one instant.
   void change(const Pace& next, SimTime now) {
+    filled = filled_at(now);
     advance((now - since).count());
     since = now;
     if (next.throttle != pace.throttle)
       alone += scaled(left(), next.throttle) - scaled(left(), pace.throttle);
     pace = next;
+  }
+
+  void stop(SimTime now) {
+    filled = filled_at(now);
+    running = false;
+  }
+
+  [[nodiscard]] std::int64_t filled_at(SimTime now) const {
+    return running && pace.filling > 0
+               ? filled + nearest(static_cast<double>((now - since).count()) * pace.filling)
+               : filled;
   }
 
   // The part of a run's time `took` that communication beside it cost.

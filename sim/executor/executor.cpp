@@ -122,7 +122,7 @@ void Executor::handle(std::uint64_t event) {
     case EventKind::compute_done:
       leave_lock_step(rank);
       if (ranks_[rank].program->ops[what].stream == 0)
-        ranks_[rank].compute.running = false;
+        ranks_[rank].compute.stop(now());
       else
         std::erase_if(ranks_[rank].beside, [&](const ComputeState& each) { return each.op == what; });
       return finish_op(rank, what), start_ready(rank);
@@ -139,6 +139,9 @@ void Executor::handle(std::uint64_t event) {
       return carrier_.change_routes(options_.route_changes[what], now());
     case EventKind::sample:
       return sample_links();
+    case EventKind::arrive:
+      leave_lock_step(rank);
+      return arrive(rank, what);
   }
 }
 
@@ -211,20 +214,29 @@ void Executor::start(std::uint32_t r, std::uint32_t index) {
       return;
     case OpKind::collective:
     case OpKind::send:
-    case OpKind::recv:
-    case OpKind::host_copy: {
-      const std::uint32_t call = calls_.arrive(r, index, op);
-      Call& arrived = calls_[call];
-      if (arrived.last_rank == kNoOp || arrived.last < now() || arrived.last_rank < r) {
-        arrived.last_rank = r;
-        arrived.last_op = index;
-        arrived.last = now();
-      }
-      if (op.kind == OpKind::collective) occupy(r, index, arrived.activity, +1);
-      if (calls_.complete(call)) start_call(call);
+    case OpKind::recv: {
+      const Duration wait =
+          rank.wait_for_units(index, system_.activities[calls_.activity_of(r, index)], now());
+      if (wait == Duration{}) return arrive(r, index);
+      engine_.after(wait, payload(EventKind::arrive, r, index));
       return;
     }
+    case OpKind::host_copy:
+      return arrive(r, index);
   }
+}
+
+void Executor::arrive(std::uint32_t r, std::uint32_t index) {
+  const Op& op = ranks_[r].program->ops[index];
+  const std::uint32_t call = calls_.arrive(r, index, op);
+  Call& arrived = calls_[call];
+  if (arrived.last_rank == kNoOp || arrived.last < now() || arrived.last_rank < r) {
+    arrived.last_rank = r;
+    arrived.last_op = index;
+    arrived.last = now();
+  }
+  if (op.kind == OpKind::collective) occupy(r, index, arrived.activity, +1);
+  if (calls_.complete(call)) start_call(call);
 }
 
 void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
@@ -262,7 +274,10 @@ void Executor::start_call(std::uint32_t index) {
   if (loads) disturb(calls_[index].group);
   Call& call = calls_[index];
   call.ready = now();
+  call.filled.clear();
+  call.paid = false;
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
+    call.filled.push_back(ranks_[r].compute.filled_at(now()));
     OpTrace& trace = ranks_[r].trace->edit(op);
     trace.ready = now();
     trace.cause_rank = call.last_rank;
@@ -301,9 +316,26 @@ void Executor::disturb(std::uint32_t group) {
   }
 }
 
+bool Executor::goes_on(std::uint32_t index) {
+  Call& call = calls_[index];
+  if (call.paid) return false;
+  Rest rest;
+  auto filled = call.filled.begin();
+  calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
+    const RankState& rank = ranks_[r];
+    rest = later(rest, rank.rest_of(rank.program->ops[op], system_.activities[call.activity],
+                                    calls_.memory_traffic(call.activity), *filled++, now()));
+  });
+  if (rest.takes == Duration{}) return false;
+  call.paid = rest.last;
+  engine_.after(rest.takes, payload(EventKind::call_done, 0, index));
+  return true;
+}
+
 void Executor::finish_call(std::uint32_t index) {
   for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
   const std::uint32_t group = calls_[index].group, activity = calls_[index].activity;
+  if (goes_on(index)) return;
   if (system_.activities[activity].bytes > Bytes(0)) isolated_.ended(group);
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });

@@ -29,7 +29,8 @@ enum class EventKind : std::uint8_t {
   sample,
   call_done,
   walk_done,
-  routes
+  routes,
+  arrive
 };
 constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
@@ -66,7 +67,11 @@ class Executor {
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
   void occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign);
   void retime(RankState& rank);
+  // A communication op has the units that it needs.
+  void arrive(std::uint32_t r, std::uint32_t index);
   void start_call(std::uint32_t index);
+  // Whether a call whose bytes have arrived goes on for what it was held back meanwhile.
+  [[nodiscard]] bool goes_on(std::uint32_t index);
   void disturb(std::uint32_t group);
   void finish_call(std::uint32_t index);
   void finish_op(std::uint32_t r, std::uint32_t index);

@@ -175,7 +175,9 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
       rank.running[s] = computes || calls ? 1 : 0;
     }
     rank.ops_left -= walk.ops;
+    const std::int64_t filled = rank.compute.filled + walk.filled;
     rank.compute = walk.compute;
+    rank.compute.filled = filled;
     if (rank.synced != walk.synced) rank.host_free = walk.host_free;
     rank.synced = walk.synced;
     rank.ctas = walk.ctas;

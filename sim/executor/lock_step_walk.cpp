@@ -92,7 +92,8 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   *word++ = static_cast<std::uint64_t>(compute.shared);
   *word++ = static_cast<std::uint64_t>(compute.grid);
   *word++ = static_cast<std::uint64_t>(compute.left_over);
-  *word++ = std::uint64_t{compute.cells} << 2 | (compute.placed ? 2U : 0U) | (compute.pace.beside ? 1U : 0U);
+  *word++ = std::uint64_t{compute.cells} << 3 | (compute.begun == from ? 4U : 0U) |
+            (compute.placed ? 2U : 0U) | (compute.pace.beside ? 1U : 0U);
   *word++ = static_cast<std::uint64_t>((compute.since - from).count());
   // Two ops may have the same work left although they began at different times, and begins are reported.
   const SimTime begin = world_.explained ? (*first.trace)[compute.op].begin : from;
@@ -138,17 +139,19 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   for (bool inside = start_heads(team, from, walk); inside;) {
     SimTime next = next_issue_;
     if (walker_->compute.running) next = std::min(next, walker_->compute.end());
-    if (walk.open) next = std::min(next, walk.open->end);
+    if (walk.open) next = std::min(next, walk.open->begun ? walk.open->end : walk.open->begin);
     if (next == kNever || walk.ops + 2 >= budget_) break;  // two ops may end at one instant
     if (next > limit) {
       walk.until = limit;
       break;
     }
     if (walker_->compute.running && walker_->compute.end() == next) {
-      walker_->compute.running = false;
+      walker_->compute.stop(next);
       finish(walker_->compute.op, next, walk);
     }
-    if (walk.open && walk.open->end == next) {
+    if (walk.open && !walk.open->begun && walk.open->begin == next)
+      begin(team, next, walk);
+    else if (walk.open && walk.open->begun && walk.open->end == next && !goes_on(team, next, walk)) {
       const Walk::OpenCall call = *walk.open;
       walk.open.reset();
       occupy(call.op, team.shapes[call.shape].front().activity, -1, next);
@@ -161,6 +164,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   }
   walk.next = walker_->next;
   walk.compute = walker_->compute;
+  walk.filled = walk.compute.filled - world_.ranks[leader_].compute.filled;
   walk.host_free = walker_->host_free;
   walk.synced = walker_->synced;
   walk.ctas = walker_->ctas;
@@ -217,13 +221,40 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   if (op.kind == OpKind::collective) {
     const std::uint32_t shape = shape_of(team, index);
     const std::uint32_t activity = team.shapes[shape].front().activity;
-    occupy(index, activity, +1, now);
-    walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
+    const Duration wait = rank.wait_for_units(index, world_.system.activities[activity], now);
+    walk.open = Walk::OpenCall{index, shape, now + wait, {}, {}};
+    if (wait == Duration{}) begin(team, now, walk);
     return;
   }
   const std::int64_t work = work_of(op, world_.system.ranks[leader_].slowdown).count();
   if (work == 0) return finish(index, now, walk);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
+}
+
+// The open call's blocks have units.
+void LockStep::begin(const Team& team, SimTime now, Walk& walk) {
+  Walk::OpenCall& call = *walk.open;
+  const std::uint32_t activity = team.shapes[call.shape].front().activity;
+  call.begun = true;
+  call.end = engine::later(now, world_.isolated.duration(activity));
+  call.filled = walker_->compute.filled_at(now) - world_.ranks[leader_].compute.filled;
+  if (world_.explained) walker_->trace->edit(call.op).ready = now;
+  occupy(call.op, activity, +1, now);
+}
+
+// Whether the open call, whose bytes have arrived, goes on for what it was held back meanwhile.
+bool LockStep::goes_on(const Team& team, SimTime now, Walk& walk) const {
+  Walk::OpenCall& call = *walk.open;
+  if (call.paid) return false;
+  const std::uint32_t activity = team.shapes[call.shape].front().activity;
+  const std::int64_t begin = world_.ranks[leader_].compute.filled;
+  std::int64_t filled = begin + call.filled;
+  const Rest rest = walker_->rest_of(walker_->program->ops[call.op], world_.system.activities[activity],
+                                     world_.calls.memory_traffic(activity), filled, now);
+  call.filled = filled - begin;
+  call.paid = rest.last;
+  call.end = now + rest.takes;
+  return rest.takes > Duration{};
 }
 
 // Records what an op that begins has waited for, and why the accelerator was idle.

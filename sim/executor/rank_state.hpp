@@ -18,6 +18,17 @@ namespace topsim::executor {
   return Duration(nearest(static_cast<double>(op.duration.count()) * slowdown));
 }
 
+// Of the memory's bandwidth, what kernels that fill it move: copies and sums of large tensors on an H100
+// (tests/golden/accelerator, h100-sxm5-ring.json).
+inline constexpr double kReached = 0.8;
+
+// What a call still takes because kernels beside it filled the memory.
+struct Rest {
+  Duration takes{};
+  bool last = true;  // it is so little that what is lost meanwhile is in it
+  friend Rest later(const Rest& a, const Rest& b) { return {std::max(a.takes, b.takes), a.last && b.last}; }
+};
+
 struct RankState {
   const program::RankProgram* program;
   const StreamTable* table;
@@ -89,9 +100,12 @@ struct RankState {
       synced = op;
     }
   }
+  [[nodiscard]] static int units_of(const program::Op& op, const fold::Activity& activity) {
+    return op.units == program::Op::kByChannels ? activity.ctas : op.units;
+  }
   // Communication of an op takes or frees SMs and memory bandwidth.
   void occupy(const program::Op& op, const fold::Activity& activity, int sign, std::int64_t traffic) {
-    ctas += sign * (op.units == program::Op::kByChannels ? activity.ctas : op.units);
+    ctas += sign * units_of(op, activity);
     memory_traffic += sign * traffic;
   }
   [[nodiscard]] const program::Grids* grids_of(const program::Op& op) const {
@@ -103,15 +117,17 @@ struct RankState {
     if (accelerator.compute_units == 0 || (ctas == 0 && memory_traffic == 0)) return pace;
     const double units = accelerator.compute_units;
     const int taken = std::min(ctas, accelerator.compute_units / 2);
-    const double share =
-        std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
-    const double crowded = 1 / (1 - share), bound = op.memory_bound;
-    double slowed = bound * crowded, others = 1 - bound, persistent = 0;
+    const double traffic = static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value();
+    const double share = std::min((taken > 0 ? std::min(traffic, taken / units) : traffic) / kReached, 0.5);
+    const double bound = op.memory_bound, filling = bound / (1 - share);
+    double slowed = filling, others = 1 - bound, persistent = 0, in_grids = 0;
     if (const program::Grids* grids = grids_of(op); grids != nullptr) {
       const double products = grids->persistent + grids->in_waves;
+      const double crowded = 1 / (1 - std::min(traffic, 0.5));
       const double crowd = 1 + (products > 0 ? std::min(grids->traffic / products, 1.0) : 0) * (crowded - 1);
       persistent = grids->persistent;
       pace.grid *= crowd;
+      in_grids = persistent * crowd;
       double waves = grids->in_waves;
       if (taken > 0) {
         pace.beside = true;
@@ -124,7 +140,41 @@ struct RankState {
     if (taken > 0) others *= units / (units - taken);
     slowed += others;
     if (persistent < 1) pace.shared *= slowed / (1 - persistent);
+    pace.filling = filling / (slowed + in_grids);
     return pace;
+  }
+  // Of what a collective moves, the part that it does not move beside kernels that fill the memory: its
+  // blocks get the share of the units that they hold.
+  [[nodiscard]] double held_back(const program::Op& op, const fold::Activity& activity,
+                                 std::int64_t traffic) const {
+    const int units = units_of(op, activity);
+    if (op.kind != program::OpKind::collective || units == 0 || traffic == 0 ||
+        accelerator.compute_units == 0)
+      return 0;
+    const double share = std::min(1.0, static_cast<double>(units) / accelerator.compute_units);
+    return std::max(0.0, 1 - share * accelerator.memory_bandwidth.value() / static_cast<double>(traffic));
+  }
+  // Of a call that has paid for `filled` (ComputeState::filled_at()), on this rank.
+  [[nodiscard]] Rest rest_of(const program::Op& op, const fold::Activity& activity, std::int64_t traffic,
+                             std::int64_t& filled, SimTime now) const {
+    constexpr std::int64_t kLittle = 1'000'000;  // ps
+    const double part = held_back(op, activity, traffic);
+    const std::int64_t by_now = compute.filled_at(now);
+    const std::int64_t lost = nearest(part * static_cast<double>(by_now - filled));
+    filled = by_now;
+    if (lost > kLittle) return {Duration(lost), false};
+    const double pace = compute.running ? 1 - part * compute.pace.filling : 1;
+    return {Duration(nearest(static_cast<double>(lost) / pace)), true};
+  }
+  // Until the blocks of a communication op that can start now find units: a kernel that was launched before
+  // has them all. Of two that can start at one instant the host's order decides.
+  [[nodiscard]] Duration wait_for_units(std::uint32_t index, const fold::Activity& activity,
+                                        SimTime now) const {
+    const program::Op& op = program->ops[index];
+    if (!compute.running || op.timed_elsewhere || units_of(op, activity) == 0) return {};
+    if (compute.begun == now && compute.op > index) return {};
+    const double residual = program->ops[compute.op].residual;
+    return Duration(nearest(static_cast<double>(compute.alone) * residual));
   }
 
  private:

@@ -21,8 +21,11 @@ struct Walk {
   // The call under way at the end.
   struct OpenCall {
     std::uint32_t op, shape;  // of the team
-    SimTime begin, end;
+    SimTime begin, end;       // begins once its blocks have units
     OpTrace trace;
+    bool begun = false;
+    std::int64_t filled = 0;  // as in Call, from the walk's begin on
+    bool paid = false;
   };
   struct Tally {
     std::uint64_t calls = 0;
@@ -37,6 +40,7 @@ struct Walk {
   std::optional<OpenCall> open;
   std::vector<std::uint32_t> next;  // by stream, at the end
   ComputeState compute;
+  std::int64_t filled = 0;  // what the walk added to ComputeState::filled
   OpTrace compute_trace;
   SimTime host_free{};
   std::uint32_t synced = kNoOp;
@@ -51,6 +55,7 @@ struct Walk {
 
   void shift(Duration by) {
     from += by, until += by, accounted_until += by, host_free += by, first_end += by;
+    compute.begun += by;
     compute.since += by;
     compute_trace = compute_trace.shifted(by);
     if (open) open->begin += by, open->end += by, open->trace = open->trace.shifted(by);

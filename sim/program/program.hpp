@@ -106,8 +106,11 @@ struct Op {
   // compute, host_work: time alone, nothing else running; collective: what kernels of its own (DeepEP,
   // HybridEP) take where no link holds them up, zero if it is NCCL's
   Duration duration{};
-  Duration launch{};        // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
-  float memory_bound = 0;   // compute: share of `duration` limited by memory bandwidth, 0..1
+  Duration launch{};       // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
+  float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
+  // compute: what is left on average of the kernel under way, as a part of `duration`; half of it where the
+  // run is one kernel. 0: blocks of others find units at once.
+  float residual = 0;
   std::uint32_t grids = 0;  // compute: 1 + index into RankProgram::grids; 0: nothing is known of them
   Flops flops{};            // compute: model FLOPs it does (recompute counts zero); for utilisation figures
   CollectiveKind collective = CollectiveKind::all_reduce;

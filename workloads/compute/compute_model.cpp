@@ -154,6 +154,7 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.memory_seconds = memory > compute ? memory : 0;
   cost.flops = flops;
   cost.kernels = 1;
+  cost.squares = cost.seconds * cost.seconds;
   if (memory <= compute) {
     cost.grids = product_grid(tiling.tiles, cost.seconds, units, margin,
                               tile_order(accelerator_, settings_.fixed_tiles));
@@ -215,6 +216,7 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
       bytes / (accelerator_.memory_bandwidth.value() * share) + kernels * seconds(settings_.memory_fixed);
   if (kind == MemoryKernel::indexed) cost.memory_seconds = 0;  // indices take the time, not bytes
   cost.kernels = kernels;
+  cost.squares = cost.seconds * cost.seconds / std::max(1.0, kernels);
   return cost;
 }
 
@@ -237,6 +239,7 @@ KernelCost ComputeModel::strided(const StridedResults& results, double bytes, do
   if (one_by_one <= cost.seconds) return cost;
   cost.seconds = one_by_one;
   cost.memory_seconds = 0;
+  cost.squares = cost.seconds * cost.seconds / std::max(1.0, kernels);
   return cost;
 }
 
@@ -319,6 +322,7 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
   const double compute = cost.flops / pass.rate * (1 + pass.schedule.start / std::max(1.0, keys));
   cost.seconds = std::max(memory, compute) + 2 * seconds(settings_.memory_fixed);
   if (memory >= compute) cost.memory_seconds = cost.seconds;
+  cost.squares = cost.seconds * cost.seconds;
   return cost;
 }
 

@@ -39,6 +39,7 @@ struct KernelCost {
   double flops = 0;           // model FLOPs; zero for what is only recomputed
   double kernels = 0;         // launches
   double host = 0;            // host time to issue them; 0: as one eager operator each
+  double squares = 0;         // sum of the squares of each kernel's seconds
   GridTimes grids{};          // of its matrix products
   KernelCost& operator+=(const KernelCost& other) {
     seconds += other.seconds;
@@ -46,12 +47,13 @@ struct KernelCost {
     flops += other.flops;
     kernels += other.kernels;
     host += other.host;
+    squares += other.squares;
     grids += other.grids;
     return *this;
   }
   friend KernelCost operator+(KernelCost a, const KernelCost& b) { return a += b; }
   friend KernelCost operator*(KernelCost a, double k) {
-    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k, a.host *= k;
+    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k, a.host *= k, a.squares *= k;
     a.grids *= k;
     return a;
   }

@@ -143,6 +143,8 @@ void StageEmitter::flush() {
   op.duration = from_seconds(cost.seconds + plan_.host.gaps(cost.kernels));
   op.launch = launch_of(cost, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
+  // The mean over instants of half the kernel under way.
+  op.residual = cost.seconds > 0 ? static_cast<float>(cost.squares / (2 * cost.seconds * cost.seconds)) : 0;
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);

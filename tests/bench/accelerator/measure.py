@@ -39,6 +39,8 @@ SECTIONS = {
     "expert_by_expert": "products",
     "sustained": "kernels",
     "beside": "beside",
+    "ring": "ring",
+    "ring_waits": "ring",
     "steps": "steps",
     "steps_ddp": "steps",
     "steps_jax": "steps_jax",
