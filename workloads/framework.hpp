@@ -16,6 +16,18 @@ namespace topsim::workloads {
 
 enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed, jax };
 
+// Which kernels start first of those of several streams that can start at one instant. With one queue to the
+// device (CUDA_DEVICE_MAX_CONNECTIONS=1) those that the host launched first; else those of the compute
+// stream, which need not wait for another stream's event (an H100 with either order of launches,
+// tests/golden/accelerator/h100-sxm5-ring.json, ring_order).
+enum class StartOrder : std::uint8_t {
+  compute_first,
+  launches,
+  // Megatron-LM demands one queue where ranks share layers or sequences (training/arguments.py: "require
+  // setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1").
+  launches_if_shared,
+};
+
 // How the experts of a rank are multiplied.
 enum class ExpertProducts : std::uint8_t {
   apart,         // one kernel each
@@ -182,6 +194,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool aligns_exchanges = false;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
   TensorOverlap tp_overlap = TensorOverlap::async;
+  StartOrder start_order = StartOrder::launches_if_shared;
   AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling
   bool shares_expert_adapters = false;                 // task lora: one for all experts of a rank
   AdapterFacts adapter;                                // task lora

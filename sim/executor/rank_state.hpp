@@ -167,14 +167,15 @@ struct RankState {
     return {Duration(nearest(static_cast<double>(lost) / pace)), true};
   }
   // Until the blocks of a communication op that can start now find units: a kernel that was launched before
-  // has them all. Of two that can start at one instant the host's order decides.
+  // has them all. RankProgram::in_launch_order: which is the first of two that can start at one instant.
   [[nodiscard]] Duration wait_for_units(std::uint32_t index, const fold::Activity& activity,
                                         SimTime now) const {
     const program::Op& op = program->ops[index];
     if (!compute.running || op.timed_elsewhere || units_of(op, activity) == 0) return {};
-    if (compute.begun == now && compute.op > index) return {};
-    const double residual = program->ops[compute.op].residual;
-    return Duration(nearest(static_cast<double>(compute.alone) * residual));
+    if (program->in_launch_order && compute.begun == now && compute.op > index) return {};
+    const program::Op& run = program->ops[compute.op];
+    const double kernel = compute.begun == now ? run.first_kernel : run.residual;
+    return Duration(nearest(static_cast<double>(compute.alone) * kernel));
   }
 
  private:

@@ -108,9 +108,9 @@ struct Op {
   Duration duration{};
   Duration launch{};       // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
   float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
-  // compute: what is left on average of the kernel under way, as a part of `duration`; half of it where the
-  // run is one kernel. 0: blocks of others find units at once.
-  float residual = 0;
+  // compute, as parts of `duration`: the first kernel, and what is left on average of the one under way, half
+  // of it where the run is one kernel. Blocks of others wait so long for units; 0: they find some at once.
+  float first_kernel = 0, residual = 0;
   std::uint32_t grids = 0;  // compute: 1 + index into RankProgram::grids; 0: nothing is known of them
   Flops flops{};            // compute: model FLOPs it does (recompute counts zero); for utilisation figures
   CollectiveKind collective = CollectiveKind::all_reduce;
@@ -125,6 +125,9 @@ struct Op {
 // Ops of one class of ranks, in launch order; columns are parallel.
 struct RankProgram {
   std::string name;  // "stage 3"
+  // Of ops of several streams that can start at one instant the one with the lower index does; else that of
+  // the compute stream.
+  bool in_launch_order = false;
   std::vector<Op> ops;
   std::vector<std::uint32_t> dependency_begin;  // ops + 1
   std::vector<std::uint32_t> dependencies;  // op indices, each smaller than its user's or on another stream
@@ -184,6 +187,7 @@ class RankProgramBuilder {
   std::uint16_t stream(std::string_view name);  // interned
   std::uint16_t label(std::string_view text);
   std::uint32_t grids(const Grids& grids);  // for Op::grids; interned
+  void start_in_launch_order() { result_.in_launch_order = true; }
   // Returns the op's index, to be named as a dependency of later ops.
   std::uint32_t add(const Op& op, std::span<const std::uint32_t> dependencies = {});
   [[nodiscard]] std::uint32_t size() const;

@@ -21,6 +21,8 @@ class SharedUnits : public testing::Test {
     program::Op op = compute(kernel);
     op.memory_bound = bound;
     op.residual = residual;
+    op.first_kernel = first;
+    world.in_launch_order = in_launch_order;
     program::Op call = communicate(OpKind::collective, collective, 1);
     call.launch = late;
     call.units = units;
@@ -28,7 +30,8 @@ class SharedUnits : public testing::Test {
     return world.run(Dimension::data, 1, kFacts, 10);
   }
   std::int16_t units = program::Op::kByChannels;
-  float residual = 0.5F;
+  float residual = 0.5F, first = 1;
+  bool in_launch_order = true;
 };
 
 TEST_F(SharedUnits, ACollectiveWaitsForTheKernelUnderWay) {
@@ -46,9 +49,22 @@ TEST_F(SharedUnits, WithoutAWaitWhereBlocksFindUnitsAtOnce) {
   EXPECT_EQ(run(10_us, 60'000, 5_us).step_times[0], 65_us);
 }
 
-TEST_F(SharedUnits, OfTwoThatCanStartTogetherTheOneLaunchedFirstDoes) {
+TEST_F(SharedUnits, OfTwoThatCanStartTogetherTheOneLaunchedFirstDoesWithOneQueue) {
   // The collective is launched first and holds its units at once: 100 us of the kernel take 111.
-  EXPECT_EQ(run(100_us, 200'000, {}).step_times[0], 200_us);
+  const Outcome outcome = run(100_us, 200'000, {});
+  EXPECT_EQ(outcome.step_times[0], 200_us);
+  EXPECT_EQ(outcome.ranks[0].steps[0].busy, Duration(111'111'111));
+}
+
+TEST_F(SharedUnits, ElseTheKernelDoesAndTheCollectiveWaitsForAllOfIt) {
+  in_launch_order = false;
+  const Outcome outcome = run(100_us, 200'000, {});
+  EXPECT_EQ(outcome.step_times[0], 300_us);
+  EXPECT_EQ(outcome.ranks[0].steps[0].busy, 100_us);
+  // The first of four kernels, then beside the others: 25 us and 75 x 10 / 9.
+  first = 0.25F;
+  EXPECT_EQ(run(100_us, 200'000, {}).step_times[0], 225_us);
+  EXPECT_NEAR(seconds(run(100_us, 200'000, {}).ranks[0].steps[0].busy), 25e-6 + 75e-6 / 0.9, 1e-11);
 }
 
 TEST_F(SharedUnits, CopyEnginesWaitForNoUnits) {

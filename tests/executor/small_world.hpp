@@ -22,6 +22,7 @@ class SmallWorld {
     program::RankProgram cls;
     cls.ops = ops;
     cls.grids = grids;
+    cls.in_launch_order = in_launch_order;
     cls.dependency_begin.push_back(0);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (i < dependencies.size()) {
@@ -36,6 +37,7 @@ class SmallWorld {
 
   std::vector<PaceChange> pace_changes;  // applied in the next run
   std::vector<program::Grids> grids;     // grids of the next class
+  bool in_launch_order = false;          // the next class
   std::uint32_t communicators = 1;       // how many communicators do the same
   Duration latency{};                    // added to every call
   double memory_traffic = 0;  // bytes of accelerator memory per byte of a call, which has 1e9 a second

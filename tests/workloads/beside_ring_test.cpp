@@ -2,6 +2,7 @@
 // executor takes from each. Of the H100 comes one constant, executor::kReached; the H200 is blind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "sim/executor/rank_state.hpp"
@@ -122,5 +123,31 @@ TEST_P(BesideRing, WaitsForHalfOfTheKernelUnderWay) {
   }
   EXPECT_EQ(count, 45);
   EXPECT_NEAR(waits / count, 0.42, 0.08);
+}
+
+// A ring and a call that can start at one instant: with eight queues to the device the call starts, whichever
+// was launched first, and the ring when all of the call's blocks have units, 0.65 to 1 of the call later (a
+// product of fewer blocks than units leaves it some). With one queue what was launched first starts.
+TEST(RingOrder, OneQueueKeepsTheOrderOfLaunchesAndEightPreferTheComputeStream) {
+  const json rows = timed_rows("h100-sxm5-ring", "ring_order"),
+             waits = timed_rows("h100-sxm5-ring", "ring_waits");
+  int alone = 0;
+  for (const json& row : rows) {
+    const std::string work = row[0];
+    const double ring = row[3], call = row[4];
+    if (work == "fwd 4096 1280 8192") continue;
+    const auto same =
+        std::find_if(waits.begin(), waits.end(), [&](const json& its) { return its[0] == work; });
+    const double once = same->at(5);
+    if (row[1] == 1 && row[2] == 1) {
+      ++alone;
+      EXPECT_LT(ring, 3.5) << work;
+      EXPECT_LT(ring, call) << work;
+    } else {
+      EXPECT_LT(call, 5) << work;
+      EXPECT_NEAR(ring / once, 0.84, 0.2) << work;
+    }
+  }
+  EXPECT_EQ(alone, 9);
 }
 }  // namespace topsim::workloads::beside_ring_test

@@ -47,6 +47,9 @@ Framework pax() {
   row.widens_reduced = true;
   row.copies_gathered = false;  // XLA's collectives write their results in place
   row.fused_accumulation = false;
+  // JAX-Toolbox sets CUDA_DEVICE_MAX_CONNECTIONS=1, "since XLA already orders launches" (its READMEs;
+  // recalled).
+  row.start_order = StartOrder::launches;
   row.tp_overlap = TensorOverlap::none;  // xla_gpu_threshold_for_windowed_einsum_mib: off
   // paxml/tasks/lm/model_params.py, TransformerLmSpmdAdafactor: CHECKPOINT_POLICY = SAVE_NOTHING, which
   // reaches repeated layers only; XLA removes what no gradient reads. SAVE_DOT_WITH_NO_BATCH_DIM (GPT5B) is

@@ -77,6 +77,7 @@ Framework ddp() {
   row.family = FrameworkFamily::ddp;
   row.zero = row.most_zero = 0;
   row.tp_overlap = TensorOverlap::none;
+  row.start_order = StartOrder::compute_first;
   row.fused_kernels = false;
   row.eager_norms = row.eager_final_norm = true;
   row.attention = AttentionKernel::sdpa;  // aten/src/ATen/native/transformers/cuda/sdp_utils.cpp

@@ -121,7 +121,7 @@ StageEmitter::Channel StageEmitter::channel_of(Group group) const {
 void StageEmitter::compute(Part part, Phase phase, const KernelCost& cost, bool host_sync) {
   if (pending_.open && pending_.phase != phase) flush();
   if (!pending_.open) {
-    pending_ = {cost, phase, part, position_, true, false};
+    pending_ = {cost, phase, part, position_, cost.seconds / std::max(1.0, cost.kernels), true, false};
   } else {
     pending_.cost += cost;
     pending_.part = merged(pending_.part, part);
@@ -143,8 +143,11 @@ void StageEmitter::flush() {
   op.duration = from_seconds(cost.seconds + plan_.host.gaps(cost.kernels));
   op.launch = launch_of(cost, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
-  // The mean over instants of half the kernel under way.
-  op.residual = cost.seconds > 0 ? static_cast<float>(cost.squares / (2 * cost.seconds * cost.seconds)) : 0;
+  if (cost.squares > 0) {
+    op.first_kernel = static_cast<float>(std::min(1.0, pending_.first_kernel / cost.seconds));
+    // The mean over instants of half the kernel under way.
+    op.residual = static_cast<float>(cost.squares / (2 * cost.seconds * cost.seconds));
+  }
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);

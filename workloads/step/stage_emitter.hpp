@@ -85,6 +85,7 @@ class StageEmitter {
     program::Phase phase = program::Phase::other;
     Part part = Part::layers;
     Position position;
+    double first_kernel = 0;  // seconds
     bool open = false, host_sync = false;
   };
   struct Channel {

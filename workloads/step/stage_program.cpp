@@ -40,6 +40,10 @@ class StageProgram {
         routes_(plan, slots, stage),
         builder_(program, fmt::format("stage {}", stage)),
         emitter_(builder_, plan, slots) {
+    // Megatron-LM demands one queue before Blackwell only (arguments.py: get_device_arch_version() < 10).
+    constexpr int kBlackwell = 100;
+    if (plan.host.one_queue && compute.accelerator().compute_capability < kBlackwell)
+      builder_.start_in_launch_order();
     std::vector<ChunkParameters> held;
     for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
       chunks_.push_back(make_chunk(chunk));

@@ -41,6 +41,7 @@ SECTIONS = {
     "beside": "beside",
     "ring": "ring",
     "ring_waits": "ring",
+    "ring_order": "ring",
     "steps": "steps",
     "steps_ddp": "steps",
     "steps_jax": "steps_jax",

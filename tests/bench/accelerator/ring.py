@@ -8,12 +8,15 @@ is three of the memory's. Wires are a limit on what all blocks together send.
 """
 from __future__ import annotations
 
+import os
+import statistics
 import time
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch.nn.attention import SDPBackend
+from torch.profiler import ProfilerActivity, profile
 
 import products
 from beside import SHARED_MEMORY, Work, attend, works_on_memory
@@ -115,6 +118,7 @@ LOADS = (
 )
 # Rings one after another, each so many milliseconds long.
 CHAINS = ((Load(24, 330), 0.5), (Load(24, 330), 2), (Load(16, 200), 0.5), (Load(16, 200), 2), (Load(8, 45), 1))
+SHORT = 4  # hunks
 LASTING = 0.012  # seconds of the kernels beside it
 SLEEP = 4_000_000  # cycles, some 2 ms
 
@@ -241,6 +245,44 @@ def waits(work: Work, ring: Ring) -> list[list]:
     return rows
 
 
+def orders(work: Work, ring: Ring) -> list[list]:
+    """When a ring and a call that wait for the same call begin after its end. One profiled kernel a call."""
+    warmed_up(work)
+    rows, load, rounds, before, after = [], CHAINS[0][0], 8, 2, 4
+    connections = int(os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", 8))
+    for ring_first in (True, False):
+        ring.reset()
+        stream = torch.cuda.Stream()
+        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+            torch.cuda._sleep(10 * SLEEP)
+            for _ in range(rounds):
+                for _ in range(before):
+                    work.call()
+                done = torch.cuda.Event()
+                done.record()
+                if not ring_first:
+                    work.call()
+                stream.wait_event(done)
+                ring.start(load, stream, SHORT, ring.marks)
+                for _ in range(after - (0 if ring_first else 1)):
+                    work.call()
+            torch.cuda.synchronize()
+        kernels = sorted((event.time_range.start, event.time_range.end, event.name) for event in profiled.events()
+                         if event.device_type == torch.autograd.DeviceType.CUDA)
+        rings = [kernel for kernel in kernels if kernel[2].startswith("ring")]
+        others = ("ring", "Memset")
+        calls = [kernel for kernel in kernels if not kernel[2].startswith(others) and "spin_kernel" not in kernel[2]]
+        if len(calls) != rounds * (before + after):
+            raise RuntimeError(f"{len(calls)} kernels")
+        waits = []
+        for index, its in enumerate(rings):
+            last, following = calls[index * (before + after) + before - 1:][:2]
+            waits.append((its[0] - last[1], following[0] - last[1]))
+        rows.append([connections, int(ring_first),
+                     *(four_digits(statistics.median(each)) for each in zip(*waits[1:]))])
+    return rows
+
+
 def works() -> list[Work]:
     made = []
     for m, n, k in ((8192, 14336, 4096), (8192, 4096, 4096), (4096, 4096, 4096), (4096, 1280, 8192),
@@ -273,3 +315,9 @@ def ring_waits() -> dict:
                  of_all_works(waits),
                  "rings that last so long, one after another, beside calls of the work: the time between the end "
                  "of one and the first block of the next, alone and beside")
+
+
+def ring_order() -> dict:
+    return table(["work", "connections", "ring_launched_first", "ring", "call"], of_all_works(orders),
+                 "from the end of a call to the begin of a ring that waits for it and of the next call, with "
+                 "CUDA_DEVICE_MAX_CONNECTIONS as it was set (8: not set)")
