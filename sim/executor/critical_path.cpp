@@ -58,11 +58,13 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     } else {
       leg(trace.ready, charges[charge_of[rank]][op].running, &trace);
       if (trace.cause_rank != kNoOp &&
-          (*ranks[trace.cause_rank].trace)[trace.cause_op].begin == trace.ready) {
+          (*ranks[trace.cause_rank].trace)[trace.cause_op].arrived == trace.ready) {
         const std::uint32_t cause = trace.cause_op;
         rank = trace.cause_rank;
         op = cause;
       }
+      const OpTrace& last = (*ranks[rank].trace)[op];
+      if (last.arrived > last.begin) leg(last.begin, charges[charge_of[rank]][op].running);  // for units
     }
     const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {

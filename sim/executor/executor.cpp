@@ -203,7 +203,7 @@ void Executor::start(std::uint32_t r, std::uint32_t index) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
   OpTrace& trace = rank.trace->edit(index);
-  trace.begin = trace.ready = now();
+  trace.begin = trace.arrived = trace.ready = now();
   trace.blocker = kNotAsked;
   trace.cause_rank = trace.cause_op = kNoOp;
   switch (op.kind) {
@@ -228,6 +228,7 @@ void Executor::start(std::uint32_t r, std::uint32_t index) {
 
 void Executor::arrive(std::uint32_t r, std::uint32_t index) {
   const Op& op = ranks_[r].program->ops[index];
+  ranks_[r].trace->edit(index).arrived = now();
   const std::uint32_t call = calls_.arrive(r, index, op);
   Call& arrived = calls_[call];
   if (arrived.last_rank == kNoOp || arrived.last < now() || arrived.last_rank < r) {
@@ -366,7 +367,7 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
   if (options_.timeline && measuring(r)) {
     timeline_.push_back({r, index,
                          static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),
-                         op.stream, trace.begin, trace.end, trace.ready});
+                         op.stream, trace.arrived, trace.end, trace.ready});
   }
   ++ops_done_;
   if (progress_) progress_->ops_done.store(ops_done_, std::memory_order_relaxed);

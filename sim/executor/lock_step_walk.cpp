@@ -238,7 +238,10 @@ void LockStep::begin(const Team& team, SimTime now, Walk& walk) {
   call.begun = true;
   call.end = engine::later(now, world_.isolated.duration(activity));
   call.filled = walker_->compute.filled_at(now) - world_.ranks[leader_].compute.filled;
-  if (world_.explained) walker_->trace->edit(call.op).ready = now;
+  if (world_.explained) {
+    OpTrace& trace = walker_->trace->edit(call.op);
+    trace.arrived = trace.ready = now;
+  }
   occupy(call.op, activity, +1, now);
 }
 
@@ -261,7 +264,7 @@ bool LockStep::goes_on(const Team& team, SimTime now, Walk& walk) const {
 void LockStep::explain(std::uint32_t index, SimTime issued, SimTime now, Walk& walk) {
   const RankState& rank = *walker_;
   OpTrace& trace = rank.trace->edit(index);
-  trace.begin = trace.ready = now;
+  trace.begin = trace.arrived = trace.ready = now;
   trace.blocker = find_blocker(*rank.program, *rank.table, *rank.trace, index, now);
   if (trace.blocker == kHost)
     (void)comes_later(index, issued, issued - Duration(1));

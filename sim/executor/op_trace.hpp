@@ -16,8 +16,9 @@ inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;   // as a cause: see Trac
 inline constexpr std::uint32_t kNotAsked = 0xfffffffcU;  // as a blocker: see blocker_of()
 
 struct OpTrace {
-  SimTime begin{};  // compute: starts; communication: arrives
-  SimTime ready{};  // communication: the last member has arrived, bytes may move
+  SimTime begin{};    // nothing that it waits for is left
+  SimTime arrived{};  // communication: has the units that it needs; else as `begin`
+  SimTime ready{};    // communication: the last member has arrived, bytes may move
   SimTime end{};
   std::uint32_t blocker = kNoOp;  // the op of this rank (or kHost) that kept it from beginning until `begin`
   std::uint32_t cause_rank = kNoOp;  // communication: rank class and op that arrived last
@@ -25,7 +26,7 @@ struct OpTrace {
   std::uint32_t bottleneck = kNoOp;  // communication: Carrier::bottleneck(), kNoOp where nothing was shared
 
   [[nodiscard]] OpTrace shifted(Duration by) const {
-    return {begin + by, ready + by, end + by, blocker, cause_rank, cause_op, bottleneck};
+    return {begin + by, arrived + by, ready + by, end + by, blocker, cause_rank, cause_op, bottleneck};
   }
 };
 
@@ -52,7 +53,7 @@ class Trace {
     if (stream.has_last && position + 1 == stream.end) return stream.last;
     return earlier(stream, position);
   }
-  // f(position, begin, ready, end) of all ops of the stream that have begun, in order.
+  // f(position, arrived, ready, end) of all ops of the stream that have begun, in order.
   template <class F>
   void for_each(std::uint16_t stream, F&& f) const {
     const Stream& s = streams_[stream];
@@ -62,7 +63,7 @@ class Trace {
       for (std::uint32_t position = run->first; position < end; ++position) {
         const bool last = s.has_last && position + 1 == s.end;
         const OpTrace& op = last ? s.last : entries[run->at + (position - run->first)];
-        f(position, op.begin + run->base, op.ready + run->base, op.end + run->base);
+        f(position, op.arrived + run->base, op.ready + run->base, op.end + run->base);
       }
     }
   }

@@ -21,11 +21,11 @@ Together computed_and_communicated(const program::RankProgram& program, const St
   for (std::uint16_t stream = 0; stream < table.ops.size(); ++stream) {
     const auto computed = static_cast<std::ptrdiff_t>(computing.size());
     const auto communicated = static_cast<std::ptrdiff_t>(communicating.size());
-    trace.for_each(stream, [&](std::uint32_t position, SimTime begin, SimTime ready, SimTime end) {
+    trace.for_each(stream, [&](std::uint32_t position, SimTime arrived, SimTime ready, SimTime end) {
       const OpKind kind = program.ops[table.ops[stream][position]].kind;
       if (kind == OpKind::host_work || kind == OpKind::host_copy) return;
       Intervals& its = kind == OpKind::compute ? computing : communicating;
-      if (kind == OpKind::send || kind == OpKind::recv) begin = ready;
+      const SimTime begin = kind == OpKind::send || kind == OpKind::recv ? ready : arrived;
       if (!its.empty() && its.back().end == begin)
         its.back().end = end;  // most follow each other at once
       else
@@ -58,7 +58,8 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
       leg(legs, charge[blocker].running, from, op.begin, to);
     } else {
       leg(legs, charge[blocker].running, from, op.ready, to);
-      leg(legs, charge[blocker].waiting, from, op.begin, to);
+      leg(legs, charge[blocker].waiting, from, op.arrived, to);
+      leg(legs, charge[blocker].running, from, op.begin, to);  // for units
     }
     to = std::min(to, op.begin);
     blocked = blocker;

@@ -60,9 +60,10 @@ struct Together {
                                                  Intervals& computing, Intervals& communicating);
 
 // Splits [from, to), during which compute waited for `blocker` (of op `blocked`; kNoOp: of the step's end),
-// into legs with one reason each: the communication's own time, the wait for its last member, and before its
-// arrival whatever held it up in turn. The host is charged from when it resumed issuing, at the end of the op
-// that it synchronised with before the waiting one; before, that op.
+// into legs with one reason each: the communication's own time, the wait for its last member, its wait for
+// units, which is its own time too, and before that whatever held it up in turn. The host is charged from
+// when it resumed issuing, at the end of the op that it synchronised with before the waiting one; before,
+// that op.
 void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
                   const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,
                   SimTime from, SimTime to, std::vector<WaitLeg>& legs);

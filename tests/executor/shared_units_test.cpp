@@ -41,6 +41,7 @@ TEST_F(SharedUnits, ACollectiveWaitsForTheKernelUnderWay) {
   EXPECT_EQ(outcome.step_times[0], 120_us);
   EXPECT_EQ(outcome.ranks[0].steps[0].busy, Duration(104'444'444));
   EXPECT_EQ(outcome.collectives[0].each, 60_us);
+  EXPECT_EQ(outcome.ranks[0].steps[0].communication, 60_us);  // a profile sees its kernel from 60 us on
 }
 
 TEST_F(SharedUnits, WithoutAWaitWhereBlocksFindUnitsAtOnce) {

@@ -110,7 +110,7 @@ TEST_P(BesideRing, TakesFromKernelsWhatItMoves) {
 
 // At the default priority, one ring after another. An instant within kernels that follow each other has half
 // of one left on average; a kernel that has not launched all its blocks goes first, too. Products of fewer
-// blocks than units are left out, beside which a ring begins at once.
+// blocks than units are left out, beside which its first blocks begin at once.
 TEST_P(BesideRing, WaitsForHalfOfTheKernelUnderWay) {
   const json rows = timed_rows(GetParam().file, "ring_waits");
   double waits = 0;

@@ -27,7 +27,7 @@ Framework megatron_2025_fsdp() {
   row.release = "2025-fsdp";
   row.summary = "Megatron-FSDP (--use-megatron-fsdp): what megatron's zero 2 and 3 mean; a unit a layer";
   row.sharded = {};
-  row.start_order = StartOrder::compute_first;  // custom_fsdp.md: "Disable CUDA_DEVICE_MAX_CONNECTIONS"
+  row.start_order = StartOrder::compute_first;  // its guide: "Disable CUDA_DEVICE_MAX_CONNECTIONS"
   row.zero = row.most_zero = 3;
   row.least_zero = 2;
   // Megatron-Bridge's page on Megatron-FSDP has pipelines among what code supports and evidence may lack; no
