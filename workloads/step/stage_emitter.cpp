@@ -121,7 +121,7 @@ StageEmitter::Channel StageEmitter::channel_of(Group group) const {
 void StageEmitter::compute(Part part, Phase phase, const KernelCost& cost, bool host_sync) {
   if (pending_.open && pending_.phase != phase) flush();
   if (!pending_.open) {
-    pending_ = {cost, phase, part, position_, cost.seconds / std::max(1.0, cost.kernels), true, false};
+    pending_ = {cost, phase, part, position_, true, false, cost.seconds / std::max(1.0, cost.kernels)};
   } else {
     pending_.cost += cost;
     pending_.part = merged(pending_.part, part);

@@ -85,8 +85,8 @@ class StageEmitter {
     program::Phase phase = program::Phase::other;
     Part part = Part::layers;
     Position position;
-    double first_kernel = 0;  // seconds
     bool open = false, host_sync = false;
+    double first_kernel = 0;  // seconds
   };
   struct Channel {
     std::string_view stream;
