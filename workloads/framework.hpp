@@ -23,8 +23,8 @@ enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, d
 enum class StartOrder : std::uint8_t {
   compute_first,
   launches,
-  // Megatron-LM demands one queue where ranks share layers or sequences (training/arguments.py: "require
-  // setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1").
+  // Megatron-LM demands one queue where ranks share layers or sequences, before Blackwell
+  // (training/arguments.py: "require setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1").
   launches_if_shared,
 };
 

@@ -84,8 +84,8 @@ struct PlanHost {
   Duration gap{};                          // from the end of a kernel to the start of the next
   bool counts_calls = false;               // layers cost what `profile` counts, else one launch per kernel
   bool launch_blocking = false;            // the host waits for every kernel that it launches
-  bool one_queue = false;                  // StartOrder::launches
-  bool graph = false;                      // the step is one CUDA graph: the host never reads back or waits
+  StartOrder start_order = StartOrder::compute_first;
+  bool graph = false;  // the step is one CUDA graph: the host never reads back or waits
   bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
   HostProfile profile;
   double factor = 1;            // how much slower the host is than the one its times were taken on

@@ -37,17 +37,17 @@ Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::
   return timing;
 }
 
-}  // namespace
-
 // Bytes of memory per byte of S that a ring's kernels (all-to-all: its copies) move on each member, what
 // neighbours write into its FIFO included. Of n ranks, with b = (n - 1) / n: an all-gather sends its own 1/n,
 // reads b from the FIFO and writes it out, b arrives, and 1/n is copied; a reduce-scatter reads all of S, b
 // from the FIFO, b arrives, and 1/n is written; an all-reduce does both, its own part once; an all-to-all
 // reads and writes all of S.
-double memory_traffic(CollectiveKind kind, double bus_factor) {
+double bytes_of_memory(CollectiveKind kind, double bus_factor) {
   const bool twice = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_to_all;
   return twice ? 2 + 2 * bus_factor : 2 + bus_factor;
 }
+
+}  // namespace
 
 void as_message(const UsageBuilder& usage, Activity& out) {
   out.latency = usage.fabric_latency() + from_microseconds(10);
@@ -203,7 +203,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.weight = choice.channels;
     activity.ctas = block ? 0 : choice.channels;  // a torus uses DMA engines, no CTAs
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
-    activity.memory_traffic = memory_traffic(wire, activity.bus_factor);
+    activity.memory_traffic = bytes_of_memory(wire, activity.bus_factor);
     if (call.own_kernels > Duration{}) lowered.choice.channels = 0;  // it has none
   }
   return out;

@@ -81,8 +81,9 @@ std::uint32_t Calls::joined(std::uint32_t group, std::uint32_t activity, std::ui
   Call& call = calls_[c];
   call.missing = 0;
   call.ops.assign(members.size(), index);
-  call.filled.clear();
-  call.paid = false;
+  call.paid.clear();
+  call.traffic = 0;
+  call.extended = false;
   call.ready = ready;
   call.last_rank = members.back();
   call.last_op = index;
@@ -123,7 +124,9 @@ void Calls::close(std::uint32_t call) {
 std::uint32_t Calls::activity_of(std::uint32_t rank, std::uint32_t index) const {
   const std::uint16_t cls = system_.ranks[rank].program_class;
   const program::Op& op = program_.classes[cls].ops[index];
-  const auto& activities = system_.groups[group_of(rank, op)].activities;
+  const std::uint32_t group = group_of(rank, op);
+  if (group == fold::System::kNone) throw InternalError("a rank calls a communicator it is not a member of");
+  const auto& activities = system_.groups[group].activities;
   return op.kind == OpKind::recv ? activities.front() : activities[system_.op_shape[cls][index]];
 }
 

@@ -2,6 +2,7 @@
 // shape on the same communicator or edge belong together, as in NCCL.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -14,10 +15,12 @@ namespace topsim::executor {
 
 struct Call {
   std::uint32_t group = 0, activity = 0;
-  std::uint32_t missing = 0;         // members still to arrive
-  std::vector<std::uint32_t> ops;    // by member of the group: its op, kNoOp until it arrives
-  std::vector<std::int64_t> filled;  // by member: ComputeState::filled_at() that the call has paid for
-  bool paid = false;                 // nothing is added any more
+  std::uint32_t missing = 0;       // members still to arrive
+  std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
+  // Once its bytes have arrived it goes on for what its members' kernels held it back.
+  std::vector<std::int64_t> paid;  // by member: ComputeState::filled_at() that is counted already
+  std::int64_t traffic = 0;  // of the memory, while the bytes were on their way; 0 until they have arrived
+  bool extended = false;     // nothing is added any more
   SimTime ready{};
   bool carried = false;  // the network has it
   // The member that arrived last; of several at one instant the one with the highest number, so that the
@@ -46,6 +49,12 @@ class Calls {
 
   // Bytes of memory a second that an activity moves on each member, at the rate it has alone.
   [[nodiscard]] std::int64_t memory_traffic(std::uint32_t activity) const { return traffic_[activity]; }
+  // The same of a call that took so long.
+  [[nodiscard]] std::int64_t memory_traffic(std::uint32_t activity, Duration took) const {
+    if (took <= Duration{}) return 0;
+    const fold::Activity& a = system_.activities[activity];
+    return std::llround(static_cast<double>(a.bytes.value()) * a.memory_traffic / seconds(took));
+  }
   // The link class that an activity uses to the highest share when nothing else runs; it limits the activity
   // unless the activity's own cap is lower.
   [[nodiscard]] std::uint32_t tightest_link(std::uint32_t activity) const { return tightest_[activity]; }

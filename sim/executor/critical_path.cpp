@@ -63,8 +63,10 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
         rank = trace.cause_rank;
         op = cause;
       }
-      const OpTrace& last = (*ranks[rank].trace)[op];
-      if (last.arrived > last.begin) leg(last.begin, charges[charge_of[rank]][op].running);  // for units
+      const OpTrace its = (*ranks[rank].trace)[op];
+      const OpCharge& charge = charges[charge_of[rank]][op];
+      leg(its.arrived, charge.waiting);
+      if (its.arrived > its.begin) leg(its.begin, charge.running);  // for units
     }
     const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {

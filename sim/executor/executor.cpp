@@ -275,10 +275,11 @@ void Executor::start_call(std::uint32_t index) {
   if (loads) disturb(calls_[index].group);
   Call& call = calls_[index];
   call.ready = now();
-  call.filled.clear();
-  call.paid = false;
+  call.paid.clear();
+  call.traffic = 0;
+  call.extended = false;
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
-    call.filled.push_back(ranks_[r].compute.filled_at(now()));
+    call.paid.push_back(ranks_[r].compute.filled_at(now()));
     OpTrace& trace = ranks_[r].trace->edit(op);
     trace.ready = now();
     trace.cause_rank = call.last_rank;
@@ -317,18 +318,19 @@ void Executor::disturb(std::uint32_t group) {
   }
 }
 
-bool Executor::goes_on(std::uint32_t index) {
+bool Executor::extend(std::uint32_t index) {
   Call& call = calls_[index];
-  if (call.paid) return false;
+  if (call.extended) return false;
+  if (call.traffic == 0) call.traffic = calls_.memory_traffic(call.activity, now() - call.ready);
   Rest rest;
-  auto filled = call.filled.begin();
+  auto paid = call.paid.begin();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
     const RankState& rank = ranks_[r];
-    rest = later(rest, rank.rest_of(rank.program->ops[op], system_.activities[call.activity],
-                                    calls_.memory_traffic(call.activity), *filled++, now()));
+    rest = later(rest, rank.rest_of(rank.program->ops[op], system_.activities[call.activity], call.traffic,
+                                    *paid++, now()));
   });
   if (rest.takes == Duration{}) return false;
-  call.paid = rest.last;
+  call.extended = rest.last;
   engine_.after(rest.takes, payload(EventKind::call_done, 0, index));
   return true;
 }
@@ -336,7 +338,7 @@ bool Executor::goes_on(std::uint32_t index) {
 void Executor::finish_call(std::uint32_t index) {
   for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
   const std::uint32_t group = calls_[index].group, activity = calls_[index].activity;
-  if (goes_on(index)) return;
+  if (extend(index)) return;
   if (system_.activities[activity].bytes > Bytes(0)) isolated_.ended(group);
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });

@@ -3,17 +3,18 @@
 // Every rank class has FIFO streams. The head of a stream starts once its dependencies are done and the host
 // has issued it: the host launches ops in program order at Op::launch each and stops at a host_sync until
 // that op is done. Compute runs alone on the accelerator but slows while communication of the same rank holds
-// SMs and memory bandwidth. Of an op's time, the part m in which kernels fill the memory takes
-//     1 / (1 - min(traffic / BW, ctas / SM) / 0.8) as long:
-// blocks that copy get the share of the units that they hold. So a collective meanwhile moves no more than
-// BW ctas / SM of the memory's bytes; the time it loses is added at its end (rank_state.hpp; kernels timed
-// beside a ring, tests/golden/accelerator). Grids that were counted (program::Grids) take the waves they need
-// on SM - ctas; persistent ones, whose blocks do not all fit, need a second wave (compute_state.hpp), and in
-// both the part that their operands take of the memory's time takes 1 / (1 - traffic / BW) as long, without
-// holding the collective back; the rest takes SM / (SM - ctas) as long. Communication is taken to hold at
-// most half of the SMs and half of the memory bandwidth, however many calls run beside the op.
+// SMs and memory bandwidth. What is limited by memory takes 1 / (1 - x / 0.8) as long, with x = traffic / BW,
+// at most a half of 0.8; where kernels fill the memory, blocks that copy get the share of the units that they
+// hold, so x = min(traffic / BW, ctas / SM) there, copy engines' part apart. A collective then moves no more
+// than BW ctas / SM of the memory's bytes, and the time it loses is added at its end (rank_state.hpp; kernels
+// timed beside a ring, tests/golden/accelerator). Grids that were counted (program::Grids) take the waves
+// they need on SM - ctas; persistent ones, whose blocks do not all fit, need a second wave
+// (compute_state.hpp), and in both the part that their operands take of the memory's time takes 1 / (1 -
+// traffic / BW) as long, without holding the collective back; the rest takes SM / (SM - ctas) as long.
+// Communication is taken to hold at most half of the SMs and half of the memory bandwidth, however many calls
+// run beside the op.
 //
-// Communication that needs SMs while a kernel runs that began before waits for them: Op::residual. Then it
+// Communication that needs SMs while a kernel runs waits for them (Op::residual, Op::first_kernel), and then
 // arrives. A collective starts when its last member has arrived; a message when sender and receiver have both
 // arrived (NCCL's receiver posts its buffers only then).
 #pragma once

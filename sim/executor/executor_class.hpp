@@ -70,8 +70,8 @@ class Executor {
   // A communication op has the units that it needs.
   void arrive(std::uint32_t r, std::uint32_t index);
   void start_call(std::uint32_t index);
-  // Whether a call whose bytes have arrived goes on for what it was held back meanwhile.
-  [[nodiscard]] bool goes_on(std::uint32_t index);
+  // Whether a call whose bytes have arrived goes on for what it was held back meanwhile; then its end is set.
+  [[nodiscard]] bool extend(std::uint32_t index);
   void disturb(std::uint32_t group);
   void finish_call(std::uint32_t index);
   void finish_op(std::uint32_t r, std::uint32_t index);

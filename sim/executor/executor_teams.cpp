@@ -73,13 +73,14 @@ void Executor::end_walk(std::uint32_t team) {
   if (walk.open) {
     const Walk::OpenCall& open = *walk.open;
     for (const std::uint32_t r : members)
-      if (!open.begun) engine_.at(open.begin, payload(EventKind::arrive, r, open.op));
+      if (!open.arrived) engine_.at(open.begin, payload(EventKind::arrive, r, open.op));
     for (const auto& [group, activity] : shapes[open.shape]) {
-      if (!open.begun) break;
+      if (!open.arrived) break;
       const std::uint32_t call = calls_.joined(group, activity, open.op, open.begin);
       for (const std::uint32_t r : system_.groups[group].members)
-        calls_[call].filled.push_back(ranks_[r].compute.filled - walk.filled + open.filled);
-      calls_[call].paid = open.paid;
+        calls_[call].paid.push_back(ranks_[r].compute.filled - walk.filled + open.paid);
+      calls_[call].traffic = open.traffic;
+      calls_[call].extended = open.extended;
       const engine::Handle event = engine_.at(open.end, payload(EventKind::call_done, 0, call));
       if (system_.activities[activity].bytes > Bytes(0)) {
         isolated_.called(group);

@@ -140,7 +140,8 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
     if (world_.charge_of[m] != world_.charge_of[members(t).front()] || rank.accelerator != first.accelerator)
       return false;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
-        rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
+        rank.memory_traffic != first.memory_traffic || rank.copied != first.copied ||
+        !rank.compute.same(first.compute))
       return false;
     // The remaining work may be rounded to the same value although one began a picosecond earlier.
     if (world_.explained && (*rank.trace)[first.compute.op].begin != (*first.trace)[first.compute.op].begin)
@@ -182,6 +183,7 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
     rank.synced = walk.synced;
     rank.ctas = walk.ctas;
     rank.memory_traffic = walk.memory_traffic;
+    rank.copied = walk.copied;
     rank.open |= walk.opened | team.local_set;
   }
 }

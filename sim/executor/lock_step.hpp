@@ -116,8 +116,8 @@ class LockStep {
   [[nodiscard]] bool inside_done(const Team& team, std::uint32_t op) const;
   bool start_heads(const Team& team, SimTime now, Walk& walk);
   void start(const Team& team, std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
-  void begin(const Team& team, SimTime now, Walk& walk);
-  [[nodiscard]] bool goes_on(const Team& team, SimTime now, Walk& walk) const;
+  void arrive(const Team& team, SimTime now, Walk& walk);
+  [[nodiscard]] bool extend(const Team& team, SimTime now, Walk& walk);
   void explain(std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
   void finish(std::uint32_t op, SimTime now, Walk& walk);
   void occupy(std::uint32_t op, std::uint32_t activity, int sign, SimTime now);

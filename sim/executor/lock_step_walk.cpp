@@ -84,7 +84,7 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   const RankState& first = world_.ranks[leader_];
   const ComputeState& compute = first.compute;
   const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
-  constexpr std::size_t kHead = 13, kLimit = 2;  // words
+  constexpr std::size_t kHead = 14, kLimit = 2;  // words
   key_.resize(kHead + team.local.size() + outward_.size() + (limit == kNever ? 0 : kLimit));
   std::uint64_t* word = key_.data();
   *word++ = pair(profile_of(team), hosts_agree_ ? 1U : 0U);
@@ -103,6 +103,7 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   *word++ = std::bit_cast<std::uint64_t>(compute.pace.left_over);
   *word++ = pair(static_cast<std::uint32_t>(first.ctas), budget_);
   *word++ = static_cast<std::uint64_t>(first.memory_traffic);
+  *word++ = static_cast<std::uint64_t>(first.copied);
   for (std::size_t s = 0; s < team.local.size(); ++s)
     *word++ = team.local[s] ? first.next[s] : pair(spans_[s].least, spans_[s].most);
   for (const Outward& head : outward_) *word++ = pair(head.stream, head.op);
@@ -139,7 +140,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   for (bool inside = start_heads(team, from, walk); inside;) {
     SimTime next = next_issue_;
     if (walker_->compute.running) next = std::min(next, walker_->compute.end());
-    if (walk.open) next = std::min(next, walk.open->begun ? walk.open->end : walk.open->begin);
+    if (walk.open) next = std::min(next, walk.open->arrived ? walk.open->end : walk.open->begin);
     if (next == kNever || walk.ops + 2 >= budget_) break;  // two ops may end at one instant
     if (next > limit) {
       walk.until = limit;
@@ -149,9 +150,9 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
       walker_->compute.stop(next);
       finish(walker_->compute.op, next, walk);
     }
-    if (walk.open && !walk.open->begun && walk.open->begin == next)
-      begin(team, next, walk);
-    else if (walk.open && walk.open->begun && walk.open->end == next && !goes_on(team, next, walk)) {
+    if (walk.open && !walk.open->arrived && walk.open->begin == next)
+      arrive(team, next, walk);
+    else if (walk.open && walk.open->arrived && walk.open->end == next && !extend(team, next, walk)) {
       const Walk::OpenCall call = *walk.open;
       walk.open.reset();
       occupy(call.op, team.shapes[call.shape].front().activity, -1, next);
@@ -169,6 +170,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   walk.synced = walker_->synced;
   walk.ctas = walker_->ctas;
   walk.memory_traffic = walker_->memory_traffic;
+  walk.copied = walker_->copied;
   walk.opened = walker_->open;
 }
 
@@ -201,6 +203,7 @@ bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
       walker_->running[s] = 1;
       start(team, op, issued, now, walk);
       moved = true;
+      if (!walker_->running[s]) break;  // done at once: its stream goes on before others
     }
   }
   for (const Outward& head : outward_) {
@@ -223,7 +226,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     const std::uint32_t activity = team.shapes[shape].front().activity;
     const Duration wait = rank.wait_for_units(index, world_.system.activities[activity], now);
     walk.open = Walk::OpenCall{index, shape, now + wait, {}, {}};
-    if (wait == Duration{}) begin(team, now, walk);
+    if (wait == Duration{}) arrive(team, now, walk);
     return;
   }
   const std::int64_t work = work_of(op, world_.system.ranks[leader_].slowdown).count();
@@ -232,12 +235,12 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
 }
 
 // The open call's blocks have units.
-void LockStep::begin(const Team& team, SimTime now, Walk& walk) {
+void LockStep::arrive(const Team& team, SimTime now, Walk& walk) {
   Walk::OpenCall& call = *walk.open;
   const std::uint32_t activity = team.shapes[call.shape].front().activity;
-  call.begun = true;
+  call.arrived = true;
   call.end = engine::later(now, world_.isolated.duration(activity));
-  call.filled = walker_->compute.filled_at(now) - world_.ranks[leader_].compute.filled;
+  call.paid = walker_->compute.filled_at(now) - world_.ranks[leader_].compute.filled;
   if (world_.explained) {
     OpTrace& trace = walker_->trace->edit(call.op);
     trace.arrived = trace.ready = now;
@@ -246,16 +249,17 @@ void LockStep::begin(const Team& team, SimTime now, Walk& walk) {
 }
 
 // Whether the open call, whose bytes have arrived, goes on for what it was held back meanwhile.
-bool LockStep::goes_on(const Team& team, SimTime now, Walk& walk) const {
+bool LockStep::extend(const Team& team, SimTime now, Walk& walk) {
   Walk::OpenCall& call = *walk.open;
-  if (call.paid) return false;
+  if (call.extended) return false;
   const std::uint32_t activity = team.shapes[call.shape].front().activity;
+  if (call.traffic == 0) call.traffic = world_.calls.memory_traffic(activity, now - call.begin);
   const std::int64_t begin = world_.ranks[leader_].compute.filled;
-  std::int64_t filled = begin + call.filled;
+  std::int64_t paid = begin + call.paid;
   const Rest rest = walker_->rest_of(walker_->program->ops[call.op], world_.system.activities[activity],
-                                     world_.calls.memory_traffic(activity), filled, now);
-  call.filled = filled - begin;
-  call.paid = rest.last;
+                                     call.traffic, paid, now);
+  call.paid = paid - begin;
+  call.extended = rest.last;
   call.end = now + rest.takes;
   return rest.takes > Duration{};
 }

@@ -18,14 +18,14 @@ namespace topsim::executor {
   return Duration(nearest(static_cast<double>(op.duration.count()) * slowdown));
 }
 
-// Of the memory's bandwidth, what kernels that fill it move: copies and sums of large tensors on an H100
-// (tests/golden/accelerator, h100-sxm5-ring.json).
+// Of the memory's bandwidth, what a kernel and a ring beside it share: copies, sums and norms of large
+// tensors on an H100, one figure for all (tests/golden/accelerator, h100-sxm5-ring.json).
 inline constexpr double kReached = 0.8;
 
 // What a call still takes because kernels beside it filled the memory.
 struct Rest {
   Duration takes{};
-  bool last = true;  // it is so little that what is lost meanwhile is in it
+  bool last = true;  // so little that what is lost meanwhile does not matter
   friend Rest later(const Rest& a, const Rest& b) { return {std::max(a.takes, b.takes), a.last && b.last}; }
 };
 
@@ -48,6 +48,7 @@ struct RankState {
   double throttling = 1;                  // compute takes this many times longer for now
   int ctas = 0;                           // SMs held by communication
   std::int64_t memory_traffic = 0;  // bytes/s moved by communication; whole ones, so that sums have no order
+  std::int64_t copied = 0;          // those of them that need no SMs
   Trace* trace;                     // of the current step
 
   RankState(const program::RankProgram& p, const StreamTable& t, AcceleratorFacts facts, Trace& its_trace)
@@ -105,8 +106,10 @@ struct RankState {
   }
   // Communication of an op takes or frees SMs and memory bandwidth.
   void occupy(const program::Op& op, const fold::Activity& activity, int sign, std::int64_t traffic) {
-    ctas += sign * units_of(op, activity);
+    const int units = units_of(op, activity);
+    ctas += sign * units;
     memory_traffic += sign * traffic;
+    if (units == 0) copied += sign * traffic;
   }
   [[nodiscard]] const program::Grids* grids_of(const program::Op& op) const {
     return op.grids == 0 ? nullptr : &program->grids[op.grids - 1];
@@ -117,10 +120,14 @@ struct RankState {
     if (accelerator.compute_units == 0 || (ctas == 0 && memory_traffic == 0)) return pace;
     const double units = accelerator.compute_units;
     const int taken = std::min(ctas, accelerator.compute_units / 2);
-    const double traffic = static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value();
-    const double share = std::min((taken > 0 ? std::min(traffic, taken / units) : traffic) / kReached, 0.5);
-    const double bound = op.memory_bound, filling = bound / (1 - share);
-    double slowed = filling, others = 1 - bound, persistent = 0, in_grids = 0;
+    const double bandwidth = accelerator.memory_bandwidth.value();
+    const double traffic = static_cast<double>(memory_traffic) / bandwidth;
+    const double own = static_cast<double>(copied) / bandwidth;  // of copy engines
+    const auto crowded_by = [](double part) { return 1 / (1 - std::min(part / kReached, 0.5)); };
+    const double bound = op.memory_bound;
+    const double filling = op.fills_memory * crowded_by(own + std::min(traffic - own, taken / units));
+    double slowed = filling + (bound - op.fills_memory) * crowded_by(traffic);
+    double others = 1 - bound, persistent = 0, in_grids = 0;
     if (const program::Grids* grids = grids_of(op); grids != nullptr) {
       const double products = grids->persistent + grids->in_waves;
       const double crowded = 1 / (1 - std::min(traffic, 0.5));
@@ -154,17 +161,16 @@ struct RankState {
     const double share = std::min(1.0, static_cast<double>(units) / accelerator.compute_units);
     return std::max(0.0, 1 - share * accelerator.memory_bandwidth.value() / static_cast<double>(traffic));
   }
-  // Of a call that has paid for `filled` (ComputeState::filled_at()), on this rank.
+  // Of a call that moved so much while its bytes were on their way and has paid for `filled`
+  // (ComputeState::filled_at()), on this rank. Nothing here depends on the order of events at `now`.
   [[nodiscard]] Rest rest_of(const program::Op& op, const fold::Activity& activity, std::int64_t traffic,
                              std::int64_t& filled, SimTime now) const {
-    constexpr std::int64_t kLittle = 1'000'000;  // ps
-    const double part = held_back(op, activity, traffic);
+    constexpr std::int64_t kLittle = 200'000;  // ps
     const std::int64_t by_now = compute.filled_at(now);
+    const double part = held_back(op, activity, traffic);
     const std::int64_t lost = nearest(part * static_cast<double>(by_now - filled));
     filled = by_now;
-    if (lost > kLittle) return {Duration(lost), false};
-    const double pace = compute.running ? 1 - part * compute.pace.filling : 1;
-    return {Duration(nearest(static_cast<double>(lost) / pace)), true};
+    return {Duration(lost), lost <= kLittle};
   }
   // Until the blocks of a communication op that can start now find units: a kernel that was launched before
   // has them all. RankProgram::in_launch_order: which is the first of two that can start at one instant.
@@ -175,7 +181,8 @@ struct RankState {
     if (program->in_launch_order && compute.begun == now && compute.op > index) return {};
     const program::Op& run = program->ops[compute.op];
     const double kernel = compute.begun == now ? run.first_kernel : run.residual;
-    return Duration(nearest(static_cast<double>(compute.alone) * kernel));
+    const Duration left = std::max(compute.end() - now, Duration{});
+    return std::min(Duration(nearest(static_cast<double>(compute.alone) * kernel)), left);
   }
 
  private:

@@ -23,9 +23,9 @@ struct Walk {
     std::uint32_t op, shape;  // of the team
     SimTime begin, end;       // begins once its blocks have units
     OpTrace trace;
-    bool begun = false;
-    std::int64_t filled = 0;  // as in Call, from the walk's begin on
-    bool paid = false;
+    bool arrived = false;
+    std::int64_t paid = 0, traffic = 0;  // as in Call; `paid` from the walk's begin on
+    bool extended = false;
   };
   struct Tally {
     std::uint64_t calls = 0;
@@ -45,7 +45,7 @@ struct Walk {
   SimTime host_free{};
   std::uint32_t synced = kNoOp;
   int ctas = 0;
-  std::int64_t memory_traffic = 0;
+  std::int64_t memory_traffic = 0, copied = 0;
   StreamSet opened = 0;  // streams whose head may have become able to start
   // What was done after the op that computed at first: by local stream, one after the other. Times from the
   // walk's begin on; `first_end` is when that op ended.

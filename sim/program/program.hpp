@@ -108,6 +108,7 @@ struct Op {
   Duration duration{};
   Duration launch{};       // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
   float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
+  float fills_memory = 0;  // compute: part of that in kernels that take all the memory moves
   // compute, as parts of `duration`: the first kernel, and what is left on average of the one under way, half
   // of it where the run is one kernel. Blocks of others wait so long for units; 0: they find some at once.
   float first_kernel = 0, residual = 0;

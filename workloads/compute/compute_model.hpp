@@ -39,11 +39,13 @@ struct KernelCost {
   double flops = 0;           // model FLOPs; zero for what is only recomputed
   double kernels = 0;         // launches
   double host = 0;            // host time to issue them; 0: as one eager operator each
+  double filling = 0;         // part of memory_seconds: kernels that leave others no bandwidth
   double squares = 0;         // sum of the squares of each kernel's seconds
   GridTimes grids{};          // of its matrix products
   KernelCost& operator+=(const KernelCost& other) {
     seconds += other.seconds;
     memory_seconds += other.memory_seconds;
+    filling += other.filling;
     flops += other.flops;
     kernels += other.kernels;
     host += other.host;
@@ -53,10 +55,14 @@ struct KernelCost {
   }
   friend KernelCost operator+(KernelCost a, const KernelCost& b) { return a += b; }
   friend KernelCost operator*(KernelCost a, double k) {
-    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k, a.host *= k, a.squares *= k;
+    a.seconds *= k, a.memory_seconds *= k, a.filling *= k, a.flops *= k, a.kernels *= k, a.host *= k,
+        a.squares *= k;
     a.grids *= k;
     return a;
   }
+  // This is one kernel, or `count` equal ones, which reach so much of the memory's bandwidth where it limits
+  // them.
+  void complete(double count, double reached);
 };
 
 // With which a tensor becomes 8 bits wide by a scale of its own: its maximum zeroed and found, the scale, the

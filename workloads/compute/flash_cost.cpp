@@ -55,7 +55,7 @@ KernelCost flash_cost(const topology::Accelerator& accelerator, const AttentionS
   KernelCost cost;
   cost.seconds = std::max(compute, memory);
   cost.memory_seconds = memory > compute ? memory : 0;
-  cost.squares = cost.seconds * cost.seconds;
+  cost.complete(1, accelerator.fused_fraction);
   return cost;
 }
 }  // namespace topsim::workloads

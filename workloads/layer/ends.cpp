@@ -111,7 +111,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
     forward.compute(Part::loss, third, reduced);
     reduced = forward.collective(Part::loss, CollectiveKind::all_reduce, 4 * tokens, plan.tp);
   }
-  forward.compute(Part::loss, KernelCost{0, 0, 0, 1}, reduced);
+  forward.compute(Part::loss, KernelCost{.kernels = 1}, reduced);
 
   PieceList& backward = result.backward;
   backward.compute(Part::loss, loss_backward);

@@ -28,9 +28,7 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
   plan.host.graph = graph;
   plan.host.gap = plan.replays() ? Duration{} : graph ? kGapInGraph : kGap;
   plan.host.launch_blocking = workload.compute.launch_blocking;
-  plan.host.one_queue =
-      defaults.start_order == StartOrder::launches ||
-      (defaults.start_order == StartOrder::launches_if_shared && (plan.tp > 1 || plan.cp > 1));
+  plan.host.start_order = defaults.start_order;
   if (plan.host.launch_blocking && graph)
     mistakes.add("compute.launch_blocking", "kernels of a graph are launched together, not one by one",
                  "leave it out, or set cuda_graph to false");

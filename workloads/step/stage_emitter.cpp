@@ -142,11 +142,15 @@ void StageEmitter::flush() {
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
   op.duration = from_seconds(cost.seconds + plan_.host.gaps(cost.kernels));
   op.launch = launch_of(cost, pending_.phase);
-  op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
+  const auto share = [&](double part) {
+    return cost.seconds > 0 ? static_cast<float>(part / cost.seconds) : 0.0F;
+  };
+  op.memory_bound = share(cost.memory_seconds);
+  op.fills_memory = share(cost.filling);
   if (cost.squares > 0) {
-    op.first_kernel = static_cast<float>(std::min(1.0, pending_.first_kernel / cost.seconds));
-    // The mean over instants of half the kernel under way.
-    op.residual = static_cast<float>(cost.squares / (2 * cost.seconds * cost.seconds));
+    op.first_kernel = std::min(1.0F, share(pending_.first_kernel));
+    op.residual =
+        share(cost.squares / (2 * cost.seconds));  // mean over instants of half the kernel under way
   }
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));

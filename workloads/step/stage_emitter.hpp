@@ -86,7 +86,7 @@ class StageEmitter {
     Part part = Part::layers;
     Position position;
     bool open = false, host_sync = false;
-    double first_kernel = 0;  // seconds
+    double first_kernel = 0;  // seconds; the mean of those that were added first
   };
   struct Channel {
     std::string_view stream;

@@ -40,10 +40,7 @@ class StageProgram {
         routes_(plan, slots, stage),
         builder_(program, fmt::format("stage {}", stage)),
         emitter_(builder_, plan, slots) {
-    // Megatron-LM demands one queue before Blackwell only (arguments.py: get_device_arch_version() < 10).
-    constexpr int kBlackwell = 100;
-    if (plan.host.one_queue && compute.accelerator().compute_capability < kBlackwell)
-      builder_.start_in_launch_order();
+    if (in_launch_order()) builder_.start_in_launch_order();
     std::vector<ChunkParameters> held;
     for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
       chunks_.push_back(make_chunk(chunk));
@@ -68,6 +65,13 @@ class StageProgram {
   }
 
  private:
+  bool in_launch_order() const {
+    constexpr int kBlackwell = 100;
+    const StartOrder order = plan_.host.start_order;
+    return order == StartOrder::launches ||
+           (order == StartOrder::launches_if_shared && (plan_.tp > 1 || plan_.cp > 1) &&
+            compute_.accelerator().compute_capability < kBlackwell);
+  }
   Chunk make_chunk(int index) const {
     Chunk chunk;
     chunk.index = index;
