@@ -181,7 +181,8 @@ struct RankState {
     if (program->in_launch_order && compute.begun == now && compute.op > index) return {};
     const program::Op& run = program->ops[compute.op];
     const double kernel = compute.begun == now ? run.first_kernel : run.residual;
-    const Duration left = std::max(compute.end() - now, Duration{});
+    // At the latest just before it ends: they asked before the next kernel does.
+    const Duration left = std::max(compute.end() - now - Duration(1), Duration{});
     return std::min(Duration(nearest(static_cast<double>(compute.alone) * kernel)), left);
   }
 
