@@ -51,7 +51,7 @@ class Executor {
     return ranks_[r].step >= static_cast<std::uint32_t>(options_.warmup);
   }
 
-  // executor.cpp: events, ops and calls.
+  // executor.cpp: events and ops.
   void advance();
   void drain_network();
   void finish_done();
@@ -67,6 +67,14 @@ class Executor {
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
   void occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign);
   void retime(RankState& rank);
+  void finish_op(std::uint32_t r, std::uint32_t index);
+  void finish_step(std::uint32_t r, std::uint32_t last_op);
+  [[nodiscard]] std::vector<Interval> take_computed_beside(std::uint32_t r);
+  // The compute stream has been idle since the end of the account; records why, where no other stream
+  // computed.
+  void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until);
+
+  // executor_calls.cpp: calls.
   // A communication op has the units that it needs.
   void arrive(std::uint32_t r, std::uint32_t index);
   void start_call(std::uint32_t index);
@@ -74,12 +82,6 @@ class Executor {
   [[nodiscard]] bool extend(std::uint32_t index);
   void disturb(std::uint32_t group);
   void finish_call(std::uint32_t index);
-  void finish_op(std::uint32_t r, std::uint32_t index);
-  void finish_step(std::uint32_t r, std::uint32_t last_op);
-  [[nodiscard]] std::vector<Interval> take_computed_beside(std::uint32_t r);
-  // The compute stream has been idle since the end of the account; records why, where no other stream
-  // computed.
-  void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until);
 
   // executor_teams.cpp: rank classes in lock-step (lock_step.hpp).
   void begin_walks();

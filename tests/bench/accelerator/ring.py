@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -297,7 +298,7 @@ def works() -> list[Work]:
     return made + works_on_memory()
 
 
-def of_all_works(measure: object) -> list[list]:
+def of_all_works(measure: Callable[[Work, Ring], list[list]]) -> list[list]:
     ring, rows = Ring(), []
     for work in works():
         rows += [[work.name, *row] for row in attempted(work.name, partial(measure, work, ring)) or []]
