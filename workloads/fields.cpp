@@ -234,7 +234,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                      {{"alltoall", TokenDispatcher::alltoall, "a copy for each expert, as Megatron does"},
                       {"allgather", TokenDispatcher::allgather,
                        "all tokens to all ranks, Megatron-LM's script's default"},
-                      {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"},
+                      {"deepep", TokenDispatcher::deepep,
+                       "a copy for each node (or rank) that holds some; decode: for each expert, by "
+                       "low-latency kernels"},
                       {"hybridep", TokenDispatcher::hybridep,
                        "the same; rows are padded for 8-bit products as they are sorted"}}),
                  default_text("alltoall"))

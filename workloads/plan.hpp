@@ -180,6 +180,12 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   // All local experts in one kernel, which reads only the experts that have tokens (vLLM and SGLang,
   // fused_moe: moe_align_block_size).
+  // DeepEP's low-latency kernels, those of decode steps: a token goes to each of its experts over the link
+  // that reaches it, without a stop in between, to where the expert's product reads it; answers are summed on
+  // arrival (deepseek-ai/DeepEP, csrc/kernels/internode_ll.cu).
+  [[nodiscard]] bool low_latency_exchange() const {
+    return task == Task::decode && experts.dispatcher == TokenDispatcher::deepep;
+  }
   [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
   // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }

@@ -39,6 +39,11 @@ constexpr double kDeepEpCopy = 290, kDeepEpByte = 1 / 40.0, kDeepEpLink = 1 / 65
 constexpr double kDeepEpBoxCopy = 7.8, kDeepEpBoxByte = 1 / 145.0, kDeepEpBoxBack = 0.92;
 constexpr int kDeepEpBoxUnits = 20;
 
+// DeepEP's low-latency kernels inside a box (its README, eight H800, 128 tokens with 8 experts each: 77 us
+// for rows of 7168 + 4 x 56 bytes, 114 for 14336), less the 13.3 us of a start. Over more boxes the NICs are
+// the limit, so the other ten times of that table are no part of this.
+constexpr double kLowLatencyCopy = 24, kLowLatencyByte = 1 / 192.0;
+
 // With fewer SMs than suffice.
 double times_longer(int suffice, int units) {
   return std::max(1.0, static_cast<double>(suffice) / units);
@@ -75,5 +80,10 @@ double exchange_seconds(const TokenExchange& exchange, const topology::Accelerat
   const double each = exchange.dispatcher == TokenDispatcher::hybridep ? hybridep(exchange, blackwell)
                                                                        : deepep(exchange, blackwell);
   return exchange.copies * each * 1e-9;
+}
+
+double low_latency_seconds(double copies, double row, const topology::Accelerator& chip) {
+  const bool known = chip.compute_capability >= 90 && chip.compute_capability < 120;
+  return known ? copies * (kLowLatencyCopy + kLowLatencyByte * row) * 1e-9 : 0;
 }
 }  // namespace topsim::workloads

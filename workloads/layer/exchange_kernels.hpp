@@ -19,4 +19,8 @@ struct TokenExchange {
 
 // Seconds; 0 where nobody has published a time for such a chip: then as NCCL's.
 [[nodiscard]] double exchange_seconds(const TokenExchange& exchange, const topology::Accelerator& chip);
+
+// The same of DeepEP's low-latency kernels (Plan::low_latency_exchange), which send `copies` rows of `row`
+// bytes.
+[[nodiscard]] double low_latency_seconds(double copies, double row, const topology::Accelerator& chip);
 }  // namespace topsim::workloads

@@ -64,10 +64,11 @@ class ExpertFeedForward final : public FeedForward {
     entering_ = kernels.tokens / plan.tp;
     routed_ = entering_ * experts.top_k * plan.experts.load;
     fused_ = plan.experts.fused_dispatch();
-    sent_ = entering_ * (fused_ ? copies_sent(kernels.model, plan) : experts.top_k) * plan.experts.load;
+    const bool to_nodes = fused_ && !plan.low_latency_exchange();
+    sent_ = to_nodes ? entering_ * copies_sent(kernels.model, plan) * plan.experts.load : routed_;
     rows_ = split_ * routed_;
     arrived_ = entering_ * ranks_visited(kernels.model, plan) * plan.experts.load;
-    const double arrived = fused_ ? split_ * arrived_ : rows_;
+    const double arrived = to_nodes ? split_ * arrived_ : rows_;
     ffn_ = experts.ffn / split_;
     moves_ = row_moves(kernels, {entering_, routed_, entering_ * plan.ep * split_, arrived, rows_, here_});
     logits_ = entering_ * experts.count;
@@ -267,11 +268,14 @@ class ExpertFeedForward final : public FeedForward {
   [[nodiscard]] bool maps_tokens() const {
     return kernels_.plan.experts.dispatcher == TokenDispatcher::hybridep && has_own_kernels();
   }
-  // The low-latency kernels of decoding are others.
-  [[nodiscard]] bool has_own_kernels() const { return fused_ && kernels_.plan.task != Task::decode; }
+  [[nodiscard]] bool has_own_kernels() const {
+    return fused_ && (kernels_.plan.task != Task::decode || kernels_.plan.low_latency_exchange());
+  }
   [[nodiscard]] double own_kernels(double element, bool probabilities, bool combine) const {
     const PlanExperts& experts = kernels_.plan.experts;
     const int domains = exchange_domains(kernels_.plan);
+    if (kernels_.plan.low_latency_exchange())
+      return low_latency_seconds(sent_, kernels_.hidden * element, kernels_.compute.accelerator());
     const double seconds =
         exchange_seconds({.dispatcher = experts.dispatcher,
                           .combine = combine,
@@ -297,7 +301,9 @@ class ExpertFeedForward final : public FeedForward {
                                        ep, Group::expert, after);
     if (has_own_kernels()) {
       list.use_own_kernels(tokens, own_kernels(element, probabilities, combine));
-      list.hold_units(tokens, static_cast<std::int16_t>(kernels_.plan.experts.dispatcher_units));
+      // Low-latency kernels leave their SMs while messages are on their way (DeepEP's README: hooks).
+      const int units = kernels_.plan.low_latency_exchange() ? 0 : kernels_.plan.experts.dispatcher_units;
+      list.hold_units(tokens, static_cast<std::int16_t>(units));
     }
     if (!probabilities || fused_ || !kernels_.plan.sends_probabilities) return tokens;
     return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);

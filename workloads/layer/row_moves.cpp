@@ -29,7 +29,7 @@ class Moves {
     // Fused: each token is read, or its sum written, once (transformer_engine/common/triton/permutation.py).
     const double read = kernels_.plan.fused_kernels && !early_ ? counts_.entering : counts_.routed;
     if (!once) moves.permuted = passed(read + counts_.routed, launches_.permute, kind());
-    if (once || !one_order)
+    if ((once && !kernels_.plan.low_latency_exchange()) || (!once && !one_order))
       moves.sorted = passed(counts_.arrived + counts_.rows, launches_.sort, once ? kPlain : kind());
     moves.summed = moves.summed_backward = moves.sorted_backward = moves.sorted;
     const Plan& plan = kernels_.plan;

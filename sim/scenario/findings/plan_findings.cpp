@@ -44,6 +44,19 @@ void find_long_sequence(const workloads::WorkloadSpec& workload, std::vector<rep
                              model.sequence, sequence)});
 }
 
+// Engines let these modules propose tokens that the model then checks, several in a step.
+void find_speculation(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
+  const bool generates =
+      workload.task == workloads::Task::prefill || workload.task == workloads::Task::decode;
+  if (!generates || workload.model.prediction_layers == 0) return;
+  out.push_back(
+      {Severity::note,
+       "prediction_layers has no effect: a decode step yields one token of each request, without "
+       "speculative decoding",
+       "workload.model.prediction_layers",
+       "leave it out, or divide the time of a token by the tokens that a step of your engine yields"});
+}
+
 // The factor of gpu_slow, a fault, is of the speed; this one is of the time.
 void find_fast_ranks(const workloads::ComputeSpec& compute, std::vector<report::Finding>& out) {
   for (const auto& [rank, factor] : compute.slow_ranks)
@@ -92,6 +105,7 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
   find_release(workload, out);
   find_words(model, plan.tp, out);
   find_long_sequence(workload, out);
+  find_speculation(workload, out);
   const int kv_heads = model.kv_heads > 0 ? model.kv_heads : model.heads;
   if (plan.cp > 1 && plan.cp_kind == workloads::ContextKind::ulysses &&
       model.attention.kind != workloads::AttentionKind::mla && kv_heads % (plan.tp * plan.cp) != 0)
