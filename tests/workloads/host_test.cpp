@@ -59,6 +59,18 @@ TEST(Host, KernelsOfAGraphFollowEachOtherSooner) {
   EXPECT_NEAR(busy(stream) - busy(graph), kernels * 0.4e-6, 10 * 0.4e-6);
 }
 
+// Inference has no backward pass: without a graph Megatron's set, whose calls are Transformer Engine's in
+// training, takes plain modules' as ddp does. Both have the same kernels.
+TEST(Host, CallsPlainModulesForInferenceWithoutAGraph) {
+  WorkloadSpec decode = job();
+  decode.task = Task::decode, decode.plan.grad_accumulation.reset(), decode.compute.cuda_graph = false;
+  const auto host = [&](const char* framework) {
+    decode.framework = framework;
+    return host_seconds(decode);
+  };
+  EXPECT_NEAR(host("megatron"), host("ddp"), 0.05 * host("ddp"));
+}
+
 // The factor for calls in a step applies to Python, not to products and kernels that C++ issues one by one.
 TEST(Host, CallsTakeLongerInAStepAndLoopsOfCppDoNot) {
   EXPECT_NEAR(seconds(host_time({1, 0, 0, 1}, 2)), 27e-6, 1e-9);

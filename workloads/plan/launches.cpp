@@ -35,7 +35,10 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
   if (plan.host.launch_blocking && plan.schedule == Schedule::dualpipe)
     mistakes.add("compute.launch_blocking", "ranks of DualPipe would wait for each other for ever",
                  "leave it out, or use another schedule");
-  plan.host.profile = defaults.host;
+  // Without a graph inference runs plain modules: Megatron's calls are those of training under Transformer
+  // Engine, most of them for the backward pass.
+  const bool plain = plan.inference() && defaults.family == FrameworkFamily::megatron;
+  plan.host.profile = plain ? framework("ddp").host : defaults.host;
   // An engine's hooks are there on one accelerator too.
   const int zero = zero_meant(workload.plan, defaults);
   HookCalls& hooks = plan.host.profile.hooks;
