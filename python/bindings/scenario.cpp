@@ -32,6 +32,7 @@ void bind_scenario(py::module_& module) {
       .def_readonly("name", &Scenario::name)
       .def_readonly("description", &Scenario::description)
       .def_property_readonly("directory", [](const Scenario& s) { return s.topology.directory; })
+      .def_property_readonly("files", [](const Scenario& s) { return scenario::files_read(s); })
       .def("to_json", [](const Scenario& s) { return scenario::to_json(s); });
 }
 }  // namespace topsim::python

@@ -12,6 +12,7 @@ class Scenario:
     name: str
     description: str
     directory: str
+    files: List[str]
     @staticmethod
     def read(path: str, assignments: List[str]) -> Scenario: ...
     @staticmethod

@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, List, Union
 
 from . import _core
-from .files import write_text
+from .files import keep_inputs, write_text
 from .progress import Bar, OnProgress
 from .result import Result
 from .scenario import Source, _scenario
@@ -36,11 +36,15 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
                    for each in candidates]
         made = _core.compare_results([each.to_json() for each in results],
                                      [each.scenario._core for each in results], cost, all_rows)
+        read = [file for each in results for file in each.scenario._core.files]
     else:
         scenarios = [_scenario(each)._core for each in candidates]
         with Bar(progress) as bar:
             made = _core.compare_scenarios(scenarios, seeds, jobs, allow_oom, cost, all_rows, bar.update)
-    return Comparison(*made)
+        read = [file for each in scenarios for file in each.files]
+    comparison = Comparison(*made)
+    comparison._inputs = read
+    return comparison
 
 
 class Comparison:
@@ -52,6 +56,7 @@ class Comparison:
         self._text, self._table, self._markdown = text, table, markdown
         self._results, self._bills = results, bills
         self.names = names
+        self._inputs: List[str] = []  # files that must not be overwritten
 
     @property
     def verdict(self) -> str:
@@ -91,6 +96,7 @@ class Comparison:
         """Writes the page of the comparison: one file that opens offline, what `topsim compare --html` writes.
 
         ConfigError where the build has no page (it says how to get it)."""
+        keep_inputs(file, self._inputs)
         page = _core.compare_html(self.names, self._text, self._results, self._bills)
         write_text(file, page)
 

@@ -8,7 +8,7 @@ import os
 from typing import Any, Dict, List, Optional, Union
 
 from . import _core
-from .files import write_text
+from .files import keep_inputs, write_text
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _restore, _scenario
 from .table import Table, bars_html
@@ -237,16 +237,22 @@ class Result:
 
     def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes result.json; `topsim.load` and every command that takes a result read it."""
+        self._keep_inputs(file)
         write_text(file, self._text)
+
+    def _keep_inputs(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        keep_inputs(file, [] if self._scenario is None else self._scenario._core.files)
 
     def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the timeline for Perfetto (.pftrace) or Chrome (.json); with .gz behind it packed. Raises
         ConfigError where the name ends in none of these or the place cannot be written.
         """
+        self._keep_inputs(file)
         self._events().write_trace(os.fspath(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report page: one file that opens offline. Raises ConfigError where this build has no page."""
+        self._keep_inputs(file)
         page = self._events().html(self._text)  # first: where there is none, an old file stays
         write_text(file, page)
 

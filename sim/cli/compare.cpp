@@ -12,6 +12,7 @@
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/cli/written.hpp"
@@ -79,6 +80,9 @@ std::vector<report::Candidate> gather(const Options& options, executor::Progress
     inputs.push_back(read_changed(options, change));
     inputs.back().scenario.name += " " + change.substr(change.rfind('.', change.find('=')) + 1);
   }
+  Inputs read{"a candidate", options.files};
+  for (const StudyInput& input : inputs) read.add(input.scenario);
+  check_outputs(read, {{"--html", options.html, OutputKind::page}});
   const auto is_result = [](const StudyInput& input) { return input.result.has_value(); };
   const topology::Catalogue catalogue = shipped_catalogue();
 

@@ -8,6 +8,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/cli/written.hpp"
@@ -29,6 +30,9 @@ struct Options {
 int run(const Options& options) {
   check_format(options.format, {"table", "json"});
   StudyInput input = read_study_input(options.file, options.changes);
+  Inputs inputs{input.result ? "the result" : "the scenario", {options.file}};
+  inputs.add(input.scenario);
+  check_outputs(inputs, {{"--html", options.html, OutputKind::page}});
   const topology::Catalogue catalogue = shipped_catalogue();
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
@@ -60,8 +64,11 @@ int run(const Options& options) {
            "the gains are of the new one\n";
   }
   if (!options.html.empty()) {
-    report::write_file(options.html, report::to_html(drawn.result, &*drawn.timeline, &*drawn.picture,
-                                                     what_ifs ? study::what_if_json(*what_ifs) : ""));
+    // The page says what the text says: the result has findings and an interval of further runs.
+    const bool same = input.result->step == drawn.result.step;
+    report::write_file(options.html,
+                       report::to_html(same ? *input.result : drawn.result, &*drawn.timeline, &*drawn.picture,
+                                       what_ifs ? study::what_if_json(*what_ifs) : ""));
   }
   std::cout << (options.format == "json"
                     ? study::explain_json(*input.result, what_ifs, !interrupted)

@@ -10,6 +10,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/terminal.hpp"
@@ -63,6 +64,9 @@ int run(const Options& options) {
   const study::PlanOptions plan = plan_options(options);
   const topology::Catalogue catalogue = shipped_catalogue();
   scenario::Scenario scenario = options.scenario.load();
+  Inputs inputs{"the scenario", {options.scenario.path}};
+  inputs.add(scenario);
+  check_outputs(inputs, {{"--out", options.out, OutputKind::scenario}});
   if (options.gpus > 0) study::use_accelerators(scenario, catalogue, options.gpus);
   study::PlanProgress progress;
   study::PlanReport report;

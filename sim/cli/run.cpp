@@ -11,6 +11,7 @@
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/cli/written.hpp"
@@ -106,14 +107,12 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
   return kCheckFailed;
 }
 
-// One would overwrite the other.
-void refuse_one_file_for_both(const Options& options) {
-  const auto whole = [](const std::string& file) {
-    std::error_code error;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
-  };
-  if (!options.html.empty() && !options.trace.empty() && whole(options.html) == whole(options.trace))
-    throw ConfigError("--html and --trace name the same file: " + options.html, "give each its own");
+void refuse_overwriting(const Options& options) {
+  Inputs inputs{"the scenario", {options.scenario.path}};
+  inputs.add(options.scenario.load());
+  check_outputs(inputs,
+                {{"--html", options.html, OutputKind::page}, {"--trace", options.trace, OutputKind::trace}});
+  check_folder(inputs, options.out);
 }
 
 int run(const Options& options) {
@@ -126,8 +125,8 @@ int run(const Options& options) {
     condition = parse_condition(options.fail_if);
     check_key(*condition);
   }
-  refuse_one_file_for_both(options);
   if (!options.html.empty()) report::require_page();
+  refuse_overwriting(options);
   if (!options.out.empty()) report::make_directory(options.out);  // before other files are written to it
   if (!options.html.empty()) report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);

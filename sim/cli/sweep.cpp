@@ -12,6 +12,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/cli/written.hpp"
@@ -80,6 +81,16 @@ void refuse_both(const Options& options, const std::vector<std::string>& varied)
   }
 }
 
+void refuse_overwriting(const Options& options, const study::SweepBase& base) {
+  Inputs inputs{"the scenario", {options.scenario.path, options.points}};
+  try {
+    inputs.add(base.read({}));
+  } catch (const ConfigError&) {
+    // Its points alone can be read.
+  }
+  check_outputs(inputs, {{"--html", options.html, OutputKind::page}, {"--out", options.out}});
+}
+
 // Names of figures are checked before anything runs: a mistake in a name must not cost hours.
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
@@ -102,6 +113,7 @@ int run(const Options& options) {
     return changed.load();
   };
   study::check_values(report.space, base);
+  refuse_overwriting(options, base);
   refuse_both(options, report.space.paths);
   const auto& set = options.scenario.assignments;
   const bool dp_is_set = std::any_of(set.begin(), set.end(), [](const std::string& assignment) {

@@ -11,6 +11,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/cli/table.hpp"
 #include "sim/report/cost.hpp"
@@ -53,6 +54,9 @@ Loaded load(const Options& options, const topology::Catalogue& catalogue) {
   scenario::Scenario scenario;
   Topology topology = scenario::load_topology(options.scenario.path, catalogue,
                                               [&] { return scenario = options.scenario.load_cluster(); });
+  Inputs inputs{"the topology", {options.scenario.path}};
+  inputs.add(scenario);
+  check_outputs(inputs, {{"-o", options.out}});
   return {std::move(scenario), std::move(topology)};
 }
 
@@ -178,6 +182,7 @@ void tell(const std::vector<std::string>& findings) {
 int import(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
   check_names(options, catalogue);
+  check_outputs({"the topology", {options.file}}, {{"-o", options.out}});
   const std::string& path = options.file;
   const std::string text = read_text(path);
   constexpr std::uint32_t kMostNodes = 65536;

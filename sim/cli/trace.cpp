@@ -11,6 +11,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/value.hpp"
 #include "sim/report/text.hpp"
@@ -141,6 +142,7 @@ void write(const std::string& path, const std::string& text) {
 int convert(const Options& options) {
   if (options.to != "native" && options.to != "chakra" && options.to != "goal")
     throw ConfigError("no trace is written as \"" + options.to + '"', "formats: native, chakra, goal");
+  check_outputs({"the trace", {options.file, options.groups}}, {{"-o", options.out}});
   const trace::Trace t = load(options);
   for (const std::string& note : t.notes) std::cerr << "note: " << note << '\n';
   for (const std::string& note : trace::left_out(t, options.to)) std::cerr << "note: " << note << '\n';

@@ -8,6 +8,7 @@
 #include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/outputs.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/cli/written.hpp"
@@ -30,6 +31,7 @@ int run(const Options& options) {
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = shipped_catalogue();
   const auto files = validation::find_cases(options.cases, library);
+  check_outputs({"a case", options.cases}, {{"--html", options.html, OutputKind::page}});
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
   const validation::Report report = [&] {

@@ -144,6 +144,12 @@ std::string Node::source_line_of_key() const {
   return shown_line(*value_->source, value_->key_span.line);
 }
 
+std::vector<std::string> Document::files() const {
+  std::vector<std::string> names;
+  for (const auto& source : sources_) names.push_back(source->name);
+  return names;
+}
+
 Document Document::read_file(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {

@@ -63,6 +63,7 @@ class Document {
   [[nodiscard]] Node root() const { return Node(root_.get()); }
   [[nodiscard]] Value& tree() { return *root_; }
   [[nodiscard]] const std::string& name() const { return sources_.front()->name; }
+  [[nodiscard]] std::vector<std::string> files() const;  // itself, what it includes, and "--set"
 
   // Sets what `path=value` says (as --set does), creating missing objects; lists are indexed:
   // links[2].length. A value that is not JSON is a string: topology.fabric.link=ib-ndr.

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+
 namespace topsim::scenario {
 
 collective::Overrides library_choices(const Scenario& scenario) {
@@ -16,6 +18,15 @@ network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniban
   network::packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
   spec.seed = scenario.run.seed;
   return spec;
+}
+
+std::vector<std::string> files_read(const Scenario& scenario) {
+  std::vector<std::string> files;
+  if (scenario.document) files = scenario.document->files();
+  const std::filesystem::path folder = scenario.topology.directory;
+  if (!scenario.topology.file.empty()) files.push_back((folder / scenario.topology.file).string());
+  if (scenario.workload.trace) files.push_back((folder / scenario.workload.trace->path).string());
+  return files;
 }
 
 std::string place_text(const Scenario& scenario, const std::string& path) {

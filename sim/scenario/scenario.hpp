@@ -97,6 +97,9 @@ struct Scenario {
 // The packet section with the run's seed.
 [[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
 
+// The files it was read from, with what it includes and its trace.
+[[nodiscard]] std::vector<std::string> files_read(const Scenario& scenario);
+
 // " at 14:9" where the scenario's own file has this path; else empty.
 [[nodiscard]] std::string place_text(const Scenario& scenario, const std::string& path);
 

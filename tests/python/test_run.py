@@ -24,6 +24,19 @@ except ImportError:
 SCENARIO = "configs/8xH100-ib.json"
 
 
+class Files(unittest.TestCase):
+    def test_of_a_scenario_are_not_overwritten(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mine = pathlib.Path(folder) / "mine.json"
+            text = json.dumps(two_boxes())
+            mine.write_text(text)
+            result = topsim.run(mine)
+            for write in (result.html, result.save, result.trace, topsim.compare(mine, mine, seeds=1).html):
+                with self.assertRaisesRegex(topsim.ConfigError, "is the scenario that is read; name another file"):
+                    write(mine)
+                self.assertEqual(mine.read_text(), text)
+
+
 @unittest.skipUnless(numpy, "needs numpy")
 class NumpyScalars(unittest.TestCase):
     def test_are_numbers_wherever_a_number_is_taken(self):

@@ -178,6 +178,43 @@ class ExitCodes(unittest.TestCase):
                     self.assertIn(said, done.stderr)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
+    def test_no_output_overwrites_what_is_read(self):
+        with program.temporary_folder() as folder:
+            mine, result = pathlib.Path(folder) / "mine.json", pathlib.Path(folder) / "out" / "result.json"
+            mine.write_text((program.ROOT / IB).read_text())
+            page = pathlib.Path(folder) / "page.html"  # a scenario by another name
+            page.symlink_to(mine)
+            program.output("run", IB, "--out", result.parent, "--quiet")
+            before = {file: file.read_bytes() for file in (mine, result)}
+            for words in (["run", mine, "--html", mine], ["run", mine, "--html", page], ["run", mine, "--trace", mine],
+                          ["compare", IB, mine, "--html", page], ["compare", IB, "--html", page, mine],
+                          ["plan", mine, "--out", mine], ["topo", "export", mine, "-o", mine],
+                          ["topo", "draw", mine, "-o", page, "--as", "svg"], ["topo", "bom", mine, "-o", mine],
+                          ["sweep", mine, "--vary", "run.seed=1,2", "--html", page],
+                          ["explain", result.parent, "--html", result], ["explain", mine, "--html", page]):
+                with self.subTest(words):
+                    done = program.topsim(*words)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertRegex(done.stderr, "that is read\n|is read|would be a page")
+                    self.assertEqual({file: file.read_bytes() for file in before}, before)
+            done = program.topsim("run", mine, "--html", mine)
+            self.assertIn(f"--html {mine} is the scenario that is read\n   = name another file", done.stderr)
+            done = program.topsim("run", IB, "--html", folder + "/x.json")
+            self.assertIn("x.json would be a page of HTML\n   = name it", done.stderr)
+            inside = result.parent / "run.json"
+            inside.write_text(mine.read_text())
+            self.assertIn("which is read", program.topsim("run", inside, "--out", result.parent).stderr)
+            self.assertEqual(inside.read_text(), mine.read_text())
+
+    def test_what_is_included_is_not_overwritten_either(self):
+        with program.temporary_folder() as folder:
+            base, own = pathlib.Path(folder) / "base.json", pathlib.Path(folder) / "own.json"
+            base.write_text((program.ROOT / IB).read_text())
+            own.write_text('{"file": "base.json", "run": {"seed": 2}}')
+            done = program.topsim("plan", own, "--out", base)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("is a file that is read", done.stderr)
+
     def test_points_of_a_sweep_that_repeat_one_another_are_not_called_stored(self):
         done = program.topsim("sweep", IB, "--vary", "run.seed=8,8")
         self.assertIn("1 of 2 points repeat another", done.stderr)
