@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <new>
+#include <optional>
 #include <set>
 
 #include "sim/base/error.hpp"
@@ -95,6 +96,29 @@ std::string inputs_digest(std::span<const std::string> config_directories) {
   return digest.text();
 }
 
+namespace {
+// A mistake of the base is thrown as it is, with its place, unless a point mends it: a scenario may leave to
+// the space what it must have.
+void require_readable(const SweepSpace& space, const SweepBase& base) {
+  std::optional<ConfigError> mistake;
+  try {
+    (void)base.read({});
+    return;
+  } catch (const ConfigError& error) {
+    mistake = error;
+  }
+  for (std::size_t point = 0; point < space.points.size(); ++point) {
+    try {
+      (void)base.read(space.assignments(point));
+      return;
+    } catch (const ConfigError&) {
+      continue;
+    }
+  }
+  throw ConfigError(*mistake);
+}
+}  // namespace
+
 // A mistake in a path is reported once for all its values.
 void check_values(const SweepSpace& space, const SweepBase& base) {
   std::vector<Problem> mistakes;
@@ -121,6 +145,7 @@ void check_values(const SweepSpace& space, const SweepBase& base) {
     }
   }
   if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
+  require_readable(space, base);
 }
 
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {

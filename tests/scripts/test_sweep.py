@@ -45,6 +45,21 @@ class Sweep(unittest.TestCase):
     def sweep(self, *words, **options):
         return program.topsim("sweep", self.scenario, *words, **options)
 
+    def test_a_mistake_of_the_base_keeps_its_place(self):
+        for text, said in (('{"topology": {"node": "h100x1",},}', ":1:32"), ('{"topology": {"nods": 1}}', ":1:15")):
+            self.scenario.write_text(text)
+            done = self.sweep("--vary", "run.seed=1,2")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"--> {self.scenario}{said}", done.stderr)
+        missing = program.topsim("sweep", self.folder / "smal.json", "--vary", "run.seed=1,2")
+        self.assertIn("small.json?", missing.stderr)
+
+    def test_a_point_may_supply_what_the_base_lacks(self):
+        base = json.loads(json.dumps(SMALL))
+        del base["workload"]["model"]
+        self.scenario.write_text(json.dumps(base))
+        self.assertEqual(self.sweep("--vary", "workload.model=megatron-1.7b").returncode, 0)
+
     def test_killed_at_random_ten_times_the_table_is_that_of_an_undisturbed_one(self):
         undisturbed = self.folder / "undisturbed.sqlite"
         calm = self.sweep(*GRID, "--out", undisturbed, "--format", "csv", "--quiet")
