@@ -52,6 +52,10 @@ std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, st
   return text;
 }
 
+bool serves(const WorkloadSpec& workload) {
+  return workload.task == Task::prefill || workload.task == Task::decode;
+}
+
 using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
 
 Change zero(int stage) {
@@ -84,10 +88,15 @@ std::vector<Change> savings(const WorkloadSpec& workload) {
     add([batch](WorkloadSpec& w) {
       return w.plan.micro_batch = batch, fmt::format("micro_batch = {}", batch);
     });
-  if (workload.task == Task::prefill || workload.task == Task::decode)
+  if (serves(workload)) {
+    if (const auto kept = workload.precision.kv_cache; !kept || bytes_of(*kept) > bytes_of(Precision::fp8))
+      add([](WorkloadSpec& w) {
+        return w.precision.kv_cache = Precision::fp8, std::string("precision.kv_cache = fp8");
+      });
     add([](WorkloadSpec& w) {
       return w.precision.weights = WeightFormat::int8, std::string("precision.weights = int8");
     });
+  }
   return changes;
 }
 
@@ -98,12 +107,27 @@ Change with_full_recompute(const Change& change) {
   };
 }
 
+// Layers that do not divide into the stages are spread; the ends, which hold embedding and LM head, have
+// fewer.
+std::vector<int> uneven(int layers, int stages) {
+  std::vector<int> each(static_cast<std::size_t>(stages), layers / stages);
+  const int first = (stages - layers % stages) / 2;
+  for (int i = 0; i < layers % stages; ++i) ++each[static_cast<std::size_t>(first + i)];
+  return each;
+}
+
 Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   return [=](WorkloadSpec& w) {
     w.plan.*dimension *= factor;
     if (dimension != &PlanSpec::ep) w.plan.dp.reset();  // experts divide the existing ranks
-    if (dimension == &PlanSpec::pp) w.plan.stage_layers.clear();
-    return fmt::format("{} = {}", name, w.plan.*dimension);
+    std::string text = fmt::format("{} = {}", name, w.plan.*dimension);
+    if (dimension != &PlanSpec::pp) return text;
+    w.plan.stage_layers.clear();
+    constexpr int kMostListed = 32;  // stages
+    const int stages = w.plan.pp * std::max(1, w.plan.virtual_stages);
+    if (stages > kMostListed || stages > w.model.layers || w.model.layers % stages == 0) return text;
+    w.plan.stage_layers = uneven(w.model.layers, stages);
+    return text + fmt::format(" with stage_layers = [{}]", fmt::join(w.plan.stage_layers, ", "));
   };
 }
 
@@ -158,6 +182,30 @@ std::optional<Fit> first_fit(const WorkloadSpec& workload, const topology::Accel
   return std::nullopt;
 }
 
+// A key-value cache is linear in the batch. Each replica and each stage's micro-batches have the same number
+// of requests; 0: none fits, or the scenario states no batch.
+int largest_batch(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                  std::uint32_t accelerators) {
+  const PlanSpec& plan = workload.plan;
+  const int given = plan.global_batch.value_or(0);
+  const int across = plan.tp * plan.pp * plan.cp;
+  if (!serves(workload) || given == 0 || across <= 0) return 0;
+  const int unit =
+      std::max(1, static_cast<int>(accelerators) / across) * plan.pp * plan.micro_batch.value_or(1);
+  const auto fits = [&](int units) {
+    WorkloadSpec changed = workload;
+    changed.plan.global_batch = units * unit;
+    const auto use = try_plan(changed, accelerator, accelerators);
+    return use && use->fits();
+  };
+  int low = 0, high = (given + unit - 1) / unit;  // the first fits, the second does not
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low * unit;
+}
+
 }  // namespace
 
 std::string fitting_change(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
@@ -184,11 +232,14 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
   };
   const auto general = of(changes);
   const auto first = workload.task == Task::lora ? of(adapter_changes(workload)) : std::nullopt;
-  if (!first && !general) return {};
+  const int batch = largest_batch(workload, accelerator, accelerators);
+  if (!first && !general && batch == 0) return {};
+  if (!first && !general) return fmt::format("global_batch = {} is the largest that fits", batch);
   const Fit& named = first ? *first : *general;
   std::string text = fmt::format("{} would fit ({})", named.change, gibibytes(named.bytes));
   if (first && general && general->change != first->change)
     text += fmt::format(", or {} ({})", general->change, gibibytes(general->bytes));
+  if (batch > 0) text += fmt::format("; as it is, global_batch = {} is the largest that fits", batch);
   return text;
 }
 
@@ -250,10 +301,11 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
   problem.label =
       fmt::format("{} too much, most of it {}", gibibytes(total - use.capacity), largest_part(use.peak()));
   const std::string change = fitting_change(workload, accelerator, accelerators);
-  problem.help = (change.empty() ? "no change of one dimension fits: use more accelerators, or accelerators "
-                                   "with more memory"
-                                 : change) +
-                 "; --allow-oom simulates anyway";
+  const char* const none =
+      accelerators > 1 ? "no single change that keeps tensor groups inside a node fits: `topsim plan FILE` "
+                         "searches combinations; else more accelerators, or more memory in each"
+                       : "no single change fits: use more accelerators, or accelerators with more memory";
+  problem.help = (change.empty() ? none : change) + "; --allow-oom simulates anyway";
   throw ConfigError({problem});
 }
 }  // namespace topsim::workloads
