@@ -63,6 +63,7 @@ std::string bare_number_hint(const std::string& text) {
   if (const double one = unit.starts_with(':') ? std::strtod(unit.data() + 1, nullptr) : 0; one > 0)
     return "a ratio is one number: write " + shown(value / one);
   if (unit == "%") return "a share without a unit: write " + shown(value / 100);
+  if (unit == "k" || unit == "K") return "write " + shown(1024 * value) + " (or " + shown(1000 * value) + ')';
   // "1,2" is not a number, and "64K" is not 64.
   const bool word = unit.size() > 1 && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
   return word ? "a number without a unit: write " + shown(value) : std::string();
@@ -205,7 +206,10 @@ bool read_name(const Node& node, const std::vector<std::string>& known, std::siz
       return true;
     }
   }
-  const std::string what = node.value().key.empty() ? "name" : node.key();
+  // A workload has a model too.
+  const std::string what = node.value().key.empty()         ? "name"
+                           : node.path() == "network.model" ? "network model"
+                                                            : node.key();
   reader.unknown_name(node, what, node.text(), known);
   return false;
 }

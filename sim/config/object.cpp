@@ -1,9 +1,12 @@
 #include "sim/config/object.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "sim/base/hints.hpp"
 #include "sim/base/suggest.hpp"
 
 namespace topsim::config {
@@ -21,6 +24,31 @@ std::string did_you_mean(const std::optional<std::string>& close, const std::str
   if (!home.empty() && !(close && home.ends_with('.' + *close)))
     text += (text.empty() ? "\"" : " or \"") + home + '"';
   return text.empty() ? text : "did you mean " + text + '?';
+}
+
+// A published config.json in our keys, which are numbers; empty for what is no file.
+std::string written_out(const Node& name, std::span<const std::string> known) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!name.text().ends_with(".json")) return {};
+  std::string keys;
+  for (const fs::path& folder : {fs::path(name.place().file).parent_path(), fs::path()}) {
+    const fs::path file = folder / name.text();
+    if (!fs::is_regular_file(file, error)) continue;
+    try {
+      const Document document = Document::read_file(file.string());
+      for (std::size_t i = 0; i < document.root().size(); ++i) {
+        const Node each = document.root()[i];
+        const auto ours = each.is_number() ? same_meaning(each.key(), known) : std::nullopt;
+        if (ours) keys += (keys.empty() ? "" : ", ") + ('"' + *ours + "\": ") + to_text(each.value(), 0);
+      }
+    } catch (const ConfigError&) {
+      return "write its figures here, such as {\"layers\": 32, \"hidden\": 4096, \"heads\": 32}";
+    }
+    break;
+  }
+  return keys.empty() ? "write its figures here, such as {\"layers\": 32, \"hidden\": 4096, \"heads\": 32}"
+                      : "write its figures here: {" + keys + '}';
 }
 
 Value text_of_example(const std::string& json) {
@@ -74,8 +102,9 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
       continue;
     }
     const std::vector<std::string> known = keys();
+    const std::string hint(hint_of_key(name_, key));
     reader.problem_at_key(child, "unknown key \"" + key + '"',
-                          did_you_mean(closest(key, known), reader.home_of(key)),
+                          hint.empty() ? did_you_mean(closest(key, known), reader.home_of(key)) : hint,
                           "keys of " + with_article(name_) + ": " + join(known));
   }
   const bool from_entry = !category_.empty() && member(node, shorthand_);
@@ -95,7 +124,13 @@ Node ObjectBase::library_entry(const Node& node, Reader& reader) const {
   if (!name.is(Kind::string)) return {};
   const std::string path = reader.library()->find(category_, name.text());
   if (path.empty()) {
-    reader.unknown_name(name, name_, name.text(), reader.library()->names(category_));
+    const std::string written = written_out(name, keys());
+    if (written.empty()) {
+      reader.unknown_name(name, name_, name.text(), reader.library()->names(category_));
+    } else {
+      reader.problem(name, '"' + name.text() + "\" is a file, and a " + name_ + " is a name or its figures",
+                     "", written);
+    }
     return {};
   }
   if (!reader.enter(path)) {

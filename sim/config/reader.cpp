@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/hints.hpp"
 #include "sim/base/suggest.hpp"
 
 namespace topsim::config {
@@ -51,8 +52,10 @@ void Reader::problem_at_key(const Node& at, std::string message, std::string lab
 
 void Reader::unknown_name(const Node& at, std::string_view what, std::string_view name,
                           const std::vector<std::string>& known) {
+  const std::string hint(hint_of_value(what, name));
   problem(at, "unknown " + std::string(what) + " \"" + std::string(name.substr(0, 100)) + '"',
-          suggestion(name, known), known.empty() ? "none is known" : "known: " + join(known));
+          hint.empty() ? suggestion(name, known) : hint,
+          known.empty() ? "none is known" : "known: " + join(known));
 }
 
 void Reader::add(const ConfigError& error) {

@@ -37,6 +37,32 @@ class Inputs(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
 
+    def test_a_missing_scenario_is_looked_for_among_those_beside_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "roce.json").write_text("{}")
+            for word in ("roce.jsn", "roc.json", folder + "/rocee.json"):
+                self.assertIn("roce.json?", self.shell(f"topsim run {word}", folder).stderr)
+
+    def test_the_echo_of_a_result_says_nothing_that_nobody_wrote(self):
+        with tempfile.TemporaryDirectory() as folder:
+            echo = pathlib.Path(folder) / "echo.json"
+            result = json.loads(program.output("run", IB, "--format", "json"))
+            echo.write_text(json.dumps(result["scenario"]))
+            again = json.loads(program.output("run", echo, "--format", "json"))
+            self.assertEqual([f["message"] for f in again["findings"]], [f["message"] for f in result["findings"]])
+
+    def test_a_published_config_as_a_model_is_written_out_in_our_keys(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "config.json").write_text(json.dumps(
+                {"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32,
+                 "num_attention_heads": 32, "vocab_size": 128256}))
+            scenario = json.loads((program.ROOT / IB).read_text())
+            scenario["workload"]["model"] = "config.json"
+            (pathlib.Path(folder) / "s.json").write_text(json.dumps(scenario))
+            done = self.shell("topsim run s.json", folder)
+            self.assertIn('"config.json" is a file, and a model is a name or its figures', done.stderr)
+            self.assertIn('{"hidden": 4096, "layers": 32, "heads": 32, "vocab": 128256}', done.stderr)
+
     def test_shipped_traces_are_found_from_any_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.shell("topsim trace info configs/traces/ring8.goal", folder)

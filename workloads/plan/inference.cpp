@@ -93,6 +93,16 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
   const auto on = [&](const char* name) {
     return std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
   };
+  for (auto each = spec.targets.begin(); each != spec.targets.end(); ++each)
+    if (std::find(spec.targets.begin(), each, *each) != each) {
+      mistakes.add("lora.targets", fmt::format("{} is named twice", *each), "name each matrix once");
+      break;
+    }
+  if (workload.model.hidden > 0 && spec.rank > workload.model.hidden)
+    mistakes.add(
+        "lora.rank",
+        fmt::format("rank {} is above the model's hidden width, {}", spec.rank, workload.model.hidden),
+        "an adapter of low rank has 4 to 256; task finetune trains all weights");
   if (spec.targets.empty())
     mistakes.add("lora.targets", "no matrix has an adapter, so that nothing is trained",
                  "leave targets out for all of qkv, proj, fc1, fc2");

@@ -189,6 +189,18 @@ std::string find_shipped(const std::string& path, const config::Library& library
   return {};
 }
 
+namespace {
+std::vector<std::string> scenarios_beside(const fs::path& file) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored))
+    if (it->path().extension() == ".json") names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+}  // namespace
+
 std::string find_scenario(const std::string& path, const config::Library& library) {
   if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
   std::error_code error;
@@ -203,7 +215,11 @@ std::string find_scenario(const std::string& path, const config::Library& librar
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);
   std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
-  help += close ? "; did you mean " + *close + "?" : "; shipped: " + join(known);
+  // A scenario of the user's own comes first.
+  const auto beside = closest(typed.filename().string(), scenarios_beside(typed));
+  help += beside  ? "; did you mean " + (typed.parent_path() / *beside).string() + '?'
+          : close ? "; did you mean " + *close + '?'
+                  : "; shipped: " + join(known);
   throw ConfigError("no such scenario: \"" + path + '"', help);
 }
 

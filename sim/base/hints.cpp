@@ -1,0 +1,56 @@
+#include "sim/base/hints.hpp"
+
+#include <span>
+
+#include "sim/base/lower_case.hpp"
+
+namespace topsim {
+namespace {
+struct Hint {
+  std::string_view where, word, says;
+};
+
+constexpr std::string_view kAlpha = "a factor of the adapters, without effect on time: leave it out";
+constexpr std::string_view kServing =
+    "for serving leave framework out; prefill and decode follow serving engines";
+constexpr std::string_view kPyTorch = R"("ddp" or "fsdp", by how the script spreads its data)";
+constexpr std::string_view kInference =
+    R"("prefill" (a batch of prompts) or "decode" (one token a sequence))";
+constexpr std::string_view kSpines = R"(spines follow from "oversubscription" and the ports of "switch")";
+constexpr std::string_view kRails = R"(rails follow from "kind": "rail" and the NICs of topology.node)";
+
+constexpr Hint kKeys[] = {
+    {"lora", "alpha", kAlpha},
+    {"lora", "lora_alpha", kAlpha},
+    {"workload", "lora_alpha", kAlpha},
+    {"fabric", "spines", kSpines},
+    {"fabric", "num_spines", kSpines},
+    {"fabric", "rails", kRails},
+    {"fabric", "num_rails", kRails},
+    {"fabric", "nodes",
+     R"("nodes_per_leaf" is how many share a leaf switch; how many there are is "topology.nodes")"},
+};
+
+constexpr Hint kValues[] = {
+    {"framework", "vllm", kServing},         {"framework", "sglang", kServing},
+    {"framework", "tensorrt-llm", kServing}, {"framework", "trt-llm", kServing},
+    {"framework", "tgi", kServing},          {"framework", "pytorch", kPyTorch},
+    {"framework", "torch", kPyTorch},        {"task", "inference", kInference},
+    {"task", "serving", kInference},         {"task", "serve", kInference},
+    {"task", "generate", kInference},
+};
+
+std::string_view find(std::span<const Hint> hints, std::string_view where, std::string_view word) {
+  for (const Hint& each : hints)
+    if (each.where == where && each.word == lower_case(word)) return each.says;
+  return {};
+}
+}  // namespace
+
+std::string_view hint_of_key(std::string_view object, std::string_view key) {
+  return find(kKeys, object, key);
+}
+std::string_view hint_of_value(std::string_view key, std::string_view value) {
+  return find(kValues, key, value);
+}
+}  // namespace topsim
