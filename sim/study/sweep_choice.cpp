@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/study/sweep_figures.hpp"
 
 namespace topsim::study {
@@ -16,13 +17,18 @@ bool has(const SweepRow& row, std::size_t figure) {
 }
 }  // namespace
 
+bool can_be_built(const SweepRow& row) {
+  return row.message.find(scenario::kNoPorts) == std::string::npos;
+}
+
 std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (has(rows[i], figure)) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return loss(rows[a], figure) < loss(rows[b], figure);
+    const bool here = can_be_built(rows[a]), there = can_be_built(rows[b]);
+    return here != there ? here : loss(rows[a], figure) < loss(rows[b], figure);
   });
   return order;
 }
@@ -42,7 +48,7 @@ std::vector<std::size_t> pareto(std::span<const SweepRow> rows, std::span<const 
   // those on the front so far.
   std::vector<std::pair<std::vector<double>, std::size_t>> candidates;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].ok && !used.empty()) candidates.emplace_back(losses(i), i);
+    if (rows[i].ok && can_be_built(rows[i]) && !used.empty()) candidates.emplace_back(losses(i), i);
   }
   std::sort(candidates.begin(), candidates.end());
   std::vector<std::pair<std::vector<double>, std::size_t>> front;

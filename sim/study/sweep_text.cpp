@@ -139,7 +139,8 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     for (std::size_t i = 0; i < rows; ++i) {
       const SweepRow& row = report.rows[order[i]];
       const bool on_front = std::binary_search(front.begin(), front.end(), order[i]);
-      lines.push_back({std::string(i == 0 ? "*" : "") + (on_front ? "+" : "")});
+      const bool built = can_be_built(row);
+      lines.push_back({std::string(!built ? "!" : i == 0 ? "*" : "") + (on_front ? "+" : "")});
       for (const std::string& value : report.space.points[row.point])
         lines.back().push_back(report::clip(plain(value), setting));
       for (const auto& [figure, heading] : shown)
@@ -149,8 +150,10 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     if (rows < order.size()) text += fmt::format("  and {} more (--all)\n", order.size() - rows);
     std::vector<std::string> criteria;
     for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
-    const std::string key = fmt::format("* best {}   + {} that no other point beats in all of {}",
-                                        figures[report.by].name, front.size(), join(criteria));
+    const bool all = can_be_built(report.rows[order.back()]);
+    const std::string key =
+        fmt::format("* best {}   + {} that no other point beats in all of {}{}", figures[report.by].name,
+                    front.size(), join(criteria), all ? "" : "   ! cannot be built (warnings below)");
     for (const std::string& line : report::wrap(key, columns, 2)) text += line + '\n';
   }
   return text + messages(report, true, names, columns) + messages(report, false, names, columns);
@@ -178,7 +181,8 @@ std::string sweep_json(const SweepReport& report) {
   }
   const std::vector<std::size_t> order = ranked(report.rows, report.by);
   document["best"] = {{"figure", figures[report.by].name}, {"point", nullptr}};
-  if (!order.empty()) document["best"]["point"] = report.rows[order.front()].point;
+  if (!order.empty() && can_be_built(report.rows[order.front()]))
+    document["best"]["point"] = report.rows[order.front()].point;
   json criteria = json::array(), front = json::array();
   for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
   for (const std::size_t row : pareto(report.rows, report.pareto_figures))

@@ -34,6 +34,14 @@ TEST(SweepChoice, RanksByTheFiguresOwnDirectionAndLeavesOutWhatHasNone) {
   EXPECT_THAT(ranked(rows, kMfu), ElementsAre(1, 0));
 }
 
+// The fastest one has InfiniBand's cables in an Ethernet switch.
+TEST(SweepChoice, WhatCannotBeBuiltIsNeitherBestNorInTheParetoSet) {
+  std::vector<SweepRow> rows{row(1, 1), row(2, 2), row(3, 1)};
+  rows[0].message = "NVIDIA SN5600 has no ports for NDR; it is simulated as if it had";
+  EXPECT_THAT(ranked(rows, kStep), ElementsAre(1, 2, 0));
+  EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(1, 2));
+}
+
 TEST(SweepChoice, TheParetoSetHoldsWhatNothingBeats) {
   // (step, memory): (1, 3) and (3, 1) are the ends, (2, 2) lies between, (3, 3) is beaten, the second (2, 2)
   // is equal.

@@ -95,10 +95,9 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
         return link.line_rate > 1.001 * catalogue.link(id).line_rate;
       });
       if (entry.links.empty() || (!other_kind(entry.links) && !slower)) continue;
-      out.push_back(
-          {report::Severity::warning,
-           fmt::format("{} has no ports for {}; it is simulated as if it had", entry.name, link.label),
-           "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
+      out.push_back({report::Severity::warning,
+                     fmt::format("{}{}{}; it is simulated as if it had", entry.name, kNoPorts, link.label),
+                     "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
     }
   }
 }
