@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <unordered_set>
@@ -52,6 +53,9 @@ std::uint16_t TopologyBuilder::link_type(LinkType type) {
   const auto found =
       std::find_if(types.begin(), types.end(), [&](const LinkType& t) { return t.id == type.id; });
   if (found != types.end()) return static_cast<std::uint16_t>(found - types.begin());
+  if (types.size() > std::numeric_limits<std::uint16_t>::max())  // links name their type in 16 bits
+    throw ConfigError(fmt::format("the topology has more than {} types of link", types.size()),
+                      "let links of one kind share a type");
   types.push_back(std::move(type));
   return static_cast<std::uint16_t>(types.size() - 1);
 }

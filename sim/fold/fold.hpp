@@ -93,7 +93,7 @@ struct System {
   // receives on; host_group[direction][rank class]: copies to (0) and from (1) host memory.
   std::vector<std::vector<std::uint32_t>> group_of, out_edge, in_edge, host_group;
   // op_shape[program class][op]: which of its group's activities a collective, send or host copy asks for.
-  std::vector<std::vector<std::uint16_t>> op_shape;
+  std::vector<std::vector<std::uint32_t>> op_shape;
   bool folded = true;
 };
 

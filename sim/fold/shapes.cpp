@@ -49,7 +49,7 @@ Shapes collect_shapes(const program::Program& program) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (const auto* list = list_of(shapes, c, ops[i])) {
         const auto at = std::lower_bound(list->begin(), list->end(), shape(ops[i]));
-        shapes.op_shape[c][i] = static_cast<std::uint16_t>(at - list->begin());
+        shapes.op_shape[c][i] = static_cast<std::uint32_t>(at - list->begin());
       }
     }
   }

@@ -21,7 +21,7 @@ struct Shapes {
   std::vector<std::vector<std::vector<CallShape>>> collectives;  // [class][slot]
   std::vector<std::vector<std::vector<CallShape>>> sends;        // [class][peer slot]
   std::vector<std::vector<std::vector<CallShape>>> host;         // [class][direction]
-  std::vector<std::vector<std::uint16_t>> op_shape;
+  std::vector<std::vector<std::uint32_t>> op_shape;
 };
 
 [[nodiscard]] Shapes collect_shapes(const program::Program& program);

@@ -1,6 +1,11 @@
 #include "sim/program/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
+
+#include "sim/base/error.hpp"
 
 namespace topsim::program {
 namespace {
@@ -11,6 +16,15 @@ std::size_t intern(Strings& strings, std::string_view text) {
   if (found != strings.end()) return static_cast<std::size_t>(found - strings.begin());
   strings.emplace_back(text);
   return strings.size() - 1;
+}
+
+// Ops and ranks name a stream or a class in 16 bits.
+std::uint16_t in_16_bits(std::size_t number, const char* what) {
+  constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
+  if (number > kMost)
+    throw ConfigError(fmt::format("the workload has more than {} {}", kMost + 1, what),
+                      fmt::format("at most {} can be simulated", kMost + 1));
+  return static_cast<std::uint16_t>(number);
 }
 }  // namespace
 
@@ -69,11 +83,11 @@ RankProgramBuilder::RankProgramBuilder(Program& program, std::string name) : pro
 }
 
 std::uint16_t RankProgramBuilder::stream(std::string_view name) {
-  return static_cast<std::uint16_t>(intern(result_.streams, name));
+  return in_16_bits(intern(result_.streams, name), "streams of one rank");
 }
 
-std::uint16_t RankProgramBuilder::label(std::string_view text) {
-  return static_cast<std::uint16_t>(intern(program_.labels, text));
+std::uint32_t RankProgramBuilder::label(std::string_view text) {
+  return static_cast<std::uint32_t>(intern(program_.labels, text));
 }
 
 std::uint32_t RankProgramBuilder::grids(const Grids& grids) {
@@ -95,6 +109,6 @@ std::uint32_t RankProgramBuilder::size() const {
 
 std::uint16_t RankProgramBuilder::finish() {
   program_.classes.push_back(std::move(result_));
-  return static_cast<std::uint16_t>(program_.classes.size() - 1);
+  return in_16_bits(program_.classes.size() - 1, "ranks with a program of their own");
 }
 }  // namespace topsim::program

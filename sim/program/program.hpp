@@ -100,8 +100,8 @@ struct Op {
   std::uint16_t stream = 0;      // 0 is the compute stream; where no stream computes, the accelerator is idle
   bool host_sync = false;        // the host waits for this op before it launches the next
   bool timed_elsewhere = false;  // send, recv of 0 bytes: other ops take their time, the latency too
-  std::uint16_t label = 0;       // index into Program::labels
   std::int16_t units = kByChannels;  // communication: units of the accelerator that it holds
+  std::uint32_t label = 0;           // index into Program::labels
   std::uint32_t layer = 0;
   // compute, host_work: time alone, nothing else running; collective: what kernels of its own (DeepEP,
   // HybridEP) take where no link holds them up, zero if it is NCCL's
@@ -186,7 +186,7 @@ class RankProgramBuilder {
  public:
   RankProgramBuilder(Program& program, std::string name);
   std::uint16_t stream(std::string_view name);  // interned
-  std::uint16_t label(std::string_view text);
+  std::uint32_t label(std::string_view text);
   std::uint32_t grids(const Grids& grids);  // for Op::grids; interned
   void start_in_launch_order() { result_.in_launch_order = true; }
   // Returns the op's index, to be named as a dependency of later ops.

@@ -36,6 +36,14 @@ TEST(Validate, AcceptsMatchingRanks) {
   EXPECT_NO_THROW(validate(two_ranks()));
 }
 
+// Ranks name their class in 16 bits: numbers 0 to 65,535. The next one would be class 0 again.
+TEST(Validate, MoreClassesThanRanksCanNameAreRefused) {
+  Program program;
+  program.classes.resize(65'535);
+  EXPECT_EQ(RankProgramBuilder(program, "the last").finish(), 65'535);
+  EXPECT_THROW(RankProgramBuilder(program, "one more").finish(), ConfigError);
+}
+
 TEST(Validate, StreamsAndLabelsAreInterned) {
   const Program program = two_ranks();
   EXPECT_EQ(program.labels, std::vector<std::string>{"message"});

@@ -62,7 +62,7 @@ program::Grids shares_of(const GridTimes& times, double whole) {
 StageEmitter::StageEmitter(program::RankProgramBuilder& builder, const Plan& plan, const Slots& slots)
     : builder_(builder), plan_(plan), slots_(slots) {}
 
-std::uint16_t StageEmitter::label_of(Phase phase, Part part) {
+std::uint32_t StageEmitter::label_of(Phase phase, Part part) {
   if (part == Part::optimizer) return builder_.label("optimizer");
   return builder_.label(fmt::format("{} {}", workloads::name_of(part), name_of(phase)));
 }

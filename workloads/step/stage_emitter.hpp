@@ -98,7 +98,7 @@ class StageEmitter {
   Duration launch_of(const KernelCost& cost, program::Phase phase);
   Duration launch_of_call(Duration call, program::Phase phase);
   [[nodiscard]] double turns(program::Phase phase) const;  // how many threads alternate in launching
-  std::uint16_t label_of(program::Phase phase, Part part);
+  std::uint32_t label_of(program::Phase phase, Part part);
 
   program::RankProgramBuilder& builder_;
   const Plan& plan_;

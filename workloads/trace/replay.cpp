@@ -251,7 +251,7 @@ class Replay {
 
   Op make(const Node& node, std::uint32_t rank, const Matched* matched) const {
     Op op;
-    op.label = static_cast<std::uint16_t>(node.name);
+    op.label = node.name;
     op.phase = Phase::other;
     switch (node.kind) {
       case Kind::collective:
