@@ -1,5 +1,6 @@
-// The critical path summed by what was done and by what limited it. The executor finds the path; its legs
-// cover the measured time without gaps, so the sums here do too.
+// The critical path of the last measured step, summed by what was done and by what limited it. The executor
+// finds the path; its legs cover that step without gaps, so the sums here do too. A step's time in a result
+// is the mean of all measured steps: other steps may have taken longer or shorter.
 #pragma once
 
 #include <string>
