@@ -196,13 +196,13 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // storage that resharding frees. Frozen weights are multiplied as they are.
   plan.shards.unit_copies =
       defaults.family == FrameworkFamily::fsdp && copies == 1 && plan.pp == 1 && plan.task != Task::lora;
-  // ZeRO's steps flatten the 16-bit gradients that they update, and cast the result: 2 + 4. Without ZeRO
-  // (fp16/fused_optimizer.py, step) each gradient is cast and the casts are flattened: 4 + 4; bf16 has no
-  // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (zero != 3) plan.update_elements = 0;
   if (plan.prefetch_squares > 0)
     plan.prefetch_elements = plan.prefetch_squares * workload.model.hidden * workload.model.hidden;
   if (plan.divides_in_sum && plan.gradient_bytes >= 4) plan.gradient_passes = 0;
+  // ZeRO's steps flatten the 16-bit gradients that they update, and cast the result: 2 + 4. Without ZeRO
+  // (fp16/fused_optimizer.py, step) each gradient is cast and the casts are flattened: 4 + 4; bf16 has no
+  // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
   plan.loops_over_layers = plan.loops_over_layers && plan.shards.by_unit;
