@@ -2,6 +2,7 @@
 // bound.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
 #include "tests/property/random_cluster.hpp"
@@ -60,6 +61,24 @@ TEST(Models, SharingNeverEndsBeforeTheAnalyticBound) {
     const auto analytic = run(c, "analytic"), flow = run(c, "flow");
     // Rounding takes at most a picosecond an event.
     EXPECT_LE(analytic.end, flow.end + Duration(static_cast<std::int64_t>(flow.events)));
+  }
+}
+
+// Links of every kind of bound: line and headers alone, what a NIC loses, a capacity that is stated.
+TEST(Models, NoLinkCarriesMoreThanItsCapacityForTheTimeThatItIsBusy) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Case c = random_case(seed, 2);
+    if (c.topology.nodes == 1) continue;
+    c.topology.fabric.link.use = std::array{"ib-ndr", "ib-edr", "efa-400g", "roce-100g"}[seed % 4];
+    if (seed % 8 >= 4) c.topology.fabric.link.capacity = BytesPerSecond(7e9);
+    SCOPED_TRACE(c.text);
+    const topology::Topology topology = topology::build(c.topology, catalogue());
+    for (const char* model : {"flow", "packet"})
+      for (const executor::LinkClass& link : run(c, model).links) {
+        const double capacity = topology.link(link.members.front()).capacity.value();
+        EXPECT_LE(link.peak_rate, capacity * 1.00001) << model;
+        EXPECT_LE(link.bytes, capacity * seconds(link.busy) * 1.00001 + 1) << model;
+      }
   }
 }
 }  // namespace topsim::property::models_agree_test

@@ -38,4 +38,7 @@ struct Graph {
   PortIndex cable(DeviceIndex a, DeviceIndex b, BytesPerSecond rate, Duration latency,
                   FlowControl flow_control = FlowControl::pfc);
 };
+
+// The specification's, else that of the ports' fabric.
+[[nodiscard]] Framing framing_of(const Graph& graph, const PacketSpec& spec);
 }  // namespace topsim::network::packet

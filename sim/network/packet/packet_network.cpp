@@ -67,6 +67,12 @@ PathChoice usual_path(topology::Routing routing) {
   throw InternalError("unknown routing");
 }
 
+BytesPerSecond wire_rate(const topology::Link& link, const Framing& framing) {
+  const BytesPerSecond bound = link.capacity * (1 / framing.payload_share());
+  constexpr double kSame = 1 - 1e-9;  // the same figure, but for rounding
+  return link.line_rate.value() > 0 && bound >= kSame * link.line_rate ? link.line_rate : bound;
+}
+
 Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   Graph graph;
   graph.devices = static_cast<std::uint32_t>(topology.devices().size());
@@ -84,7 +90,7 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     port.from = link.from.value, port.to = link.to.value;
     port.reverse = static_cast<PortIndex>(back->index());
     port.framed = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
-    port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
+    port.rate = link.capacity;
     port.marks = port.framed;
     port.cables = link.count;
     // The link's latency contains one figure per switch passed, as routes count it; the base latency of a
@@ -94,6 +100,9 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     if (port.framed) port.flow_control = spec.flow_control_on(link.kind == LinkKind::infiniband);
     graph.ports.push_back(port);
   }
+  const Framing framing = framing_of(graph, spec);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (graph.ports[i].framed) graph.ports[i].rate = wire_rate(links[i], framing);
   return graph;
 }
 

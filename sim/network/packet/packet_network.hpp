@@ -30,6 +30,10 @@ namespace topsim::network::packet {
 // The path choice of packets on a fabric with this routing, where the specification leaves it open.
 [[nodiscard]] PathChoice usual_path(topology::Routing routing);
 
+// At what rate a port sends frames: that of the line or, where capacity says less than headers leave of it
+// (a NIC's losses, a figure of the user), that at which full frames carry this capacity.
+[[nodiscard]] BytesPerSecond wire_rate(const topology::Link& link, const Framing& framing);
+
 // Ports in the order of the topology's links. Throws ConfigError for a link without a reverse link.
 [[nodiscard]] Graph graph_of(const topology::Topology& topology, const PacketSpec& spec);
 

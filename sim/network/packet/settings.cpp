@@ -14,6 +14,10 @@ struct QueueRule {
   double bytes, rate;
   [[nodiscard]] double at(double bits_a_second) const { return bytes * bits_a_second / rate; }
 };
+bool has_infiniband(const Graph& graph) {
+  return std::any_of(graph.ports.begin(), graph.ports.end(),
+                     [](const PortSpec& p) { return p.framed && p.flow_control == FlowControl::credit; });
+}
 constexpr QueueRule kMarkFrom{100e3, 25e9}, kMarkAll{400e3, 25e9}, kDctcpMarks{30e3, 10e9};
 }  // namespace
 
@@ -29,12 +33,14 @@ MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec, CongestionCo
           level(spec.ecn.kmax, dctcp ? kDctcpMarks : kMarkAll)};
 }
 
+Framing framing_of(const Graph& graph, const PacketSpec& spec) {
+  return spec.framing.value_or(has_infiniband(graph) ? Framing::infiniband() : Framing::roce());
+}
+
 Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
-  const bool infiniband = std::any_of(graph.ports.begin(), graph.ports.end(), [](const PortSpec& p) {
-    return p.framed && p.flow_control == FlowControl::credit;
-  });
+  const bool infiniband = has_infiniband(graph);
   Settings s;
-  s.framing = spec.framing.value_or(infiniband ? Framing::infiniband() : Framing::roce());
+  s.framing = framing_of(graph, spec);
   s.congestion = spec.congestion_on(infiniband);
   s.path = spec.path.value_or(PathChoice::flow_hash);
   s.recovery = spec.recovery_on(s.path);

@@ -203,13 +203,16 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
 }
 
 // One cable of the scenario's fabric: the first link from a NIC to a switch.
-packet::LinkFigures cable_of(const Topology& topology) {
+packet::LinkFigures cable_of(const Topology& topology, const packet::PacketSpec& spec) {
   for (const topology::Link& link : topology.links()) {
     if (topology.device(link.from).kind != DeviceKind::nic ||
         topology.device(link.to).kind != DeviceKind::fabric_switch)
       continue;
     const bool credits = link.kind == topology::LinkKind::infiniband;
-    return {link.line_rate, link.latency, credits ? packet::FlowControl::credit : packet::FlowControl::pfc};
+    const packet::Framing framing =
+        spec.framing.value_or(credits ? packet::Framing::infiniband() : packet::Framing::roce());
+    return {packet::wire_rate(link, framing), link.latency,
+            credits ? packet::FlowControl::credit : packet::FlowControl::pfc};
   }
   throw ConfigError("the scenario has no fabric whose cables could be used",
                     "give topology.fabric a kind and a link, and more than one node");
@@ -218,8 +221,8 @@ packet::LinkFigures cable_of(const Topology& topology) {
 Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& catalogue,
                          TrafficPattern pattern, const TrafficOptions& options) {
   const Topology topology = topology::build(scenario.topology, catalogue, {});
-  packet::LinkFigures cable = cable_of(topology);
   const packet::PacketSpec spec = packet_spec(scenario, topology.fabric_is_infiniband);
+  packet::LinkFigures cable = cable_of(topology, spec);
   if (spec.flow_control) cable.flow_control = *spec.flow_control;
   if (cable.flow_control == packet::FlowControl::pfc && !spec.pfc.enabled)
     cable.flow_control = packet::FlowControl::none;
