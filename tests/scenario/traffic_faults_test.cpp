@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/scenario/bench/bench.hpp"
 #include "sim/scenario/bench/traffic.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
 
@@ -36,5 +37,27 @@ TEST(Traffic, PatternsHaveTheFaultsThatHoldThroughout) {
                 without.flows.begin(), without.flows.end(),
                 [](const TrafficFlow& flow) { return flow.from == "node0/nic0" || flow.to == "node0/nic0"; }),
             0);
+}
+
+// Two leaves under four spines, oblivious: a cable at a tenth of its rate has a quarter of the messages
+// between the leaves, whatever flows lose where they meet. What congestion takes comes on top: never faster
+// than ideal.
+TEST(Traffic, ADegradedCableBetweenSwitchesSlowsCollectivesUnderCalibratedContention) {
+  const config::Library library({"configs"});
+  const auto time = [&](const std::string& contention, const std::string& faults) {
+    const Scenario scenario = parse_cluster(
+        R"({"topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"kind": "fat-tree", "link": "ib-ndr",
+            "switch": {"use": "qm9700", "ports": 32}, "tiers": 2, "routing": "spray"}},
+            "network": {"model": "flow", "contention": ")" +
+            contention + R"("}, "faults": [)" + faults + "]}",
+        "test.json", {}, library);
+    const Bench rows =
+        bench(scenario, catalogue(), collective::CollectiveKind::all_to_all, {256_MiB, 256_MiB, 2});
+    return rows.rows.at(0).time;
+  };
+  const std::string fault = R"({"kind": "link_degraded", "target": "leaf0 - spine0", "factor": 0.02})";
+  const Duration ideal = time("ideal", fault);
+  EXPECT_GT(ideal, 2 * time("ideal", ""));
+  EXPECT_GE(time("calibrated", fault), ideal);
 }
 }  // namespace topsim::scenario::traffic_faults_test

@@ -197,7 +197,7 @@ std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const Be
     calls.push_back({kind, asked.back().size});
   }
   const collective::LoweredCalls lowered = run.nccl.lower(calls, run.gpus);  // sizes with equal paths share
-  BenchContention contention(run.scenario, run.router.topology());
+  BenchContention contention(run.scenario, run.router.topology(), run.slower);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     BenchRow row = asked[i];
     collective::Activity activity = lowered.calls[i].activity;

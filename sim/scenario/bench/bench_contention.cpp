@@ -6,8 +6,9 @@
 
 namespace topsim::scenario {
 
-BenchContention::BenchContention(const Scenario& scenario, const topology::Topology& topology)
-    : topology_(topology) {
+BenchContention::BenchContention(const Scenario& scenario, const topology::Topology& topology,
+                                 std::span<const executor::CapacityChange> slower)
+    : topology_(topology), slower_(slower) {
   if (scenario.network.model != "flow" || scenario.network.contention != ContentionForm::calibrated) return;
   options_.congestion = shipped_congestion();
   options_.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
@@ -26,6 +27,9 @@ void BenchContention::begin(std::vector<Flow> flows, network::Network& network) 
     system_.activities.push_back(std::move(activity));
   }
   contention_ = std::make_unique<executor::Contention>(system_, topology_, options_);
+  // The network has these capacities already, but those of ports are contention's to set.
+  for (const executor::CapacityChange& change : slower_)
+    if (contention_->governs(change.link.value)) contention_->scale(change.link.value, change.factor);
   for (std::uint32_t flow = 0; flow < system_.activities.size(); ++flow) contention_->started(flow);
   contention_->settle(network, SimTime{});
 }

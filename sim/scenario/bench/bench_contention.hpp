@@ -14,8 +14,10 @@ namespace topsim::scenario {
 class BenchContention {
  public:
   // Nothing meets on another model than flow, and where network.contention is ideal. REQUIRES: the topology
-  // outlives it; links of a network are its links.
-  BenchContention(const Scenario& scenario, const topology::Topology& topology);
+  // and `slower`, the links that have less than their capacity throughout, outlive it; links of a network are
+  // its links.
+  BenchContention(const Scenario& scenario, const topology::Topology& topology,
+                  std::span<const executor::CapacityChange> slower);
 
   struct Flow {
     std::vector<network::Usage> usage;
@@ -29,6 +31,7 @@ class BenchContention {
 
  private:
   const topology::Topology& topology_;
+  std::span<const executor::CapacityChange> slower_;
   fold::System system_;
   executor::RunOptions options_;
   std::unique_ptr<executor::Contention> contention_;
