@@ -4,6 +4,7 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
+#include "sim/report/compare_verdict.hpp"
 #include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
@@ -15,8 +16,9 @@ using report::Candidate;
 
 // Returns (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of
 // materials of each).
-py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
-  const report::Comparison comparison = report::compare(candidates);
+py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows, bool single_runs) {
+  report::Comparison comparison = report::compare(candidates);
+  if (single_runs) report::say_single_runs(comparison);
   const report::ComparePage page = report::compare_page(comparison, candidates);
   constexpr int kColumns = 100;
   return py::make_tuple(page.comparison, report::compare_table(comparison, all_rows, kColumns),
@@ -41,7 +43,7 @@ py::tuple compare_results(const std::vector<std::string>& results,
       candidates.back().cost = study::cost_model(scenarios[i], topology, catalogue);
     }
   }
-  return texts(candidates, all_rows);
+  return texts(candidates, all_rows, true);
 }
 
 py::tuple compare_scenarios(const std::vector<scenario::Scenario>& scenarios, std::size_t samples, int jobs,
@@ -56,7 +58,7 @@ py::tuple compare_scenarios(const std::vector<scenario::Scenario>& scenarios, st
   if (!cost) {
     for (Candidate& candidate : candidates) candidate.cost.reset();
   }
-  return texts(candidates, all_rows);
+  return texts(candidates, all_rows, false);
 }
 }  // namespace
 

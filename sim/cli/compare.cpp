@@ -16,6 +16,7 @@
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/cli/written.hpp"
+#include "sim/report/compare_verdict.hpp"
 #include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/terminal.hpp"
@@ -73,7 +74,8 @@ StudyInput read_changed(const Options& options, const std::string& change) {
 
 // Results are used as they are; scenarios are simulated. After an interruption, candidates whose simulation
 // did not end are left out, because they have no step to compare.
-std::vector<report::Candidate> gather(const Options& options, executor::Progress& progress) {
+std::vector<report::Candidate> gather(const Options& options, executor::Progress& progress,
+                                      bool& single_runs) {
   std::vector<StudyInput> inputs;
   for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
   for (const std::string& change : options.with) {
@@ -87,7 +89,8 @@ std::vector<report::Candidate> gather(const Options& options, executor::Progress
   const topology::Catalogue catalogue = shipped_catalogue();
 
   study::EnsembleOptions how;
-  how.samples = std::any_of(inputs.begin(), inputs.end(), is_result) ? 1 : options.seeds;
+  single_runs = std::any_of(inputs.begin(), inputs.end(), is_result);
+  how.samples = single_runs ? 1 : options.seeds;
   how.jobs = options.jobs;
   how.allow_oom = options.allow_oom;
   std::vector<scenario::Scenario> scenarios;
@@ -185,7 +188,8 @@ int run(const Options& options) {
   report::check_page(options.html);
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
-  const std::vector<report::Candidate> candidates = gather(options, progress);
+  bool single_runs = false;
+  const std::vector<report::Candidate> candidates = gather(options, progress, single_runs);
   const bool interrupted = progress.stop;
   if (interrupted && !options.quiet)
     std::cerr << "interrupted: " << candidates.size() << " of " << options.files.size() + options.with.size()
@@ -198,6 +202,7 @@ int run(const Options& options) {
   }
   comparison = report::compare(candidates);
   comparison.complete = !interrupted;
+  if (single_runs) report::say_single_runs(comparison);
   if (!interrupted) require_row(options, comparison);
   if (options.format == "json") {
     std::cout << report::compare_json(comparison);

@@ -4,8 +4,8 @@
 // Each candidate was simulated `samples` times: sample 0 with everything at its usual value, the others with
 // their own ECMP seed and with a draw of every figure on which sources disagree. Equal sample numbers mean
 // equal draws for all candidates, so common effects cancel. Relative figures are judged by the 5th to 95th
-// percentile over the samples of (candidate / baseline - 1). A step time differs when that interval excludes
-// zero and its median is at least kResolution, below which the models do not resolve differences.
+// percentile over the samples of (candidate / baseline - 1). A step time differs when that interval lies
+// beyond kResolution, below which the models do not resolve differences.
 #pragma once
 
 #include <span>

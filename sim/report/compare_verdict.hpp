@@ -9,4 +9,6 @@ namespace topsim::report {
 [[nodiscard]] std::string verdict(const Comparison& comparison, std::span<const Candidate> candidates);
 [[nodiscard]] std::vector<std::string> remarks(const Comparison& comparison,
                                                std::span<const Candidate> candidates);
+// Adds to the verdict that the candidates are single runs, because a result among them has no samples.
+void say_single_runs(Comparison& comparison);
 }  // namespace topsim::report

@@ -187,6 +187,39 @@ TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
       HasSubstr("no significant difference between ib and roce: +0.50 % per step; differences below 1.0 %"));
 }
 
+// +0.5 % to +3 %: a part of the range is within what the models do not resolve.
+TEST(Compare, ARangeThatReachesIntoTheResolutionIsNotSignificant) {
+  const Comparison c = of({candidate("ib", 10_ms, {10_ms, 10_ms}),
+                           candidate("roce", 10_ms + 200_us, {10_ms + 50_us, 10_ms + 300_us})});
+  EXPECT_THAT(c.verdict, HasSubstr("roce takes 2.0 % longer per step than ib"));
+  EXPECT_THAT(c.verdict, HasSubstr("at the limit of what the models resolve, 1.0 % either way"));
+}
+
+// A step of decoding makes a token for each sequence; one of training computes all tokens of the batch.
+TEST(Compare, OtherTasksHaveNoRatio) {
+  Candidate serve = candidate("serve", 10_ms), lora = candidate("lora", 20_ms);
+  serve.result.scenario = R"({"workload": {"model": "llama3-70b", "task": "decode"}})";
+  lora.result.scenario = R"({"workload": {"model": "llama3-70b", "task": "lora"}})";
+  const std::string verdict = of({serve, lora}).verdict;
+  EXPECT_THAT(verdict,
+              HasSubstr("serve does decode, lora lora: not the same work; a step takes 10.0 ms in serve, "
+                        "20.0 ms in lora"));
+  EXPECT_THAT(verdict, ::testing::Not(HasSubstr("times faster")));
+}
+
+TEST(Compare, OnlyModelsOfOneNameAreVariants) {
+  const auto remark = [](const char* a, const char* b) {
+    Candidate here = candidate("a", 10_ms), there = candidate("b", 20_ms);
+    here.result.scenario = std::string(R"({"workload": {"model": )") + a + "}}";
+    there.result.scenario = std::string(R"({"workload": {"model": )") + b + "}}";
+    return of({here, there}).remarks;
+  };
+  EXPECT_THAT(remark(R"({"layers": 48})", R"({"layers": 32})"),
+              ::testing::Contains(HasSubstr("a computes a model of its own, b another: not the same work")));
+  EXPECT_THAT(remark(R"("llama3-8b")", R"({"use": "llama3-8b", "layers": 16})"),
+              ::testing::Contains(HasSubstr("a computes llama3-8b, b a variant of it")));
+}
+
 TEST(Compare, WhoProcessesMoreTokensAStepIsJudgedByTheToken) {
   // Twice the tokens in 1.5 times the time: 1 / 0.75 = 1.33 times faster a token.
   Candidate small = candidate("small", 10_ms), large = candidate("large", 15_ms);
