@@ -206,6 +206,18 @@ TEST(HardwareFindings, SayWhichRatioWasBuiltWhereCablesDoNotMakeTheOneAskedFor) 
   EXPECT_THAT(words(two), IsEmpty());
 }
 
+// 35 nodes at 2:1 leave the last leaf of every rail partly empty, which is not another ratio: the full ones
+// have the one asked for. 1000:1 would be a thousandth of a cable.
+TEST(HardwareFindings, CompareTheRatioOfFullLeavesWithTheOneAskedFor) {
+  const std::vector<std::string> many = {"topology.nodes=35", "workload.plan.dp=null",
+                                         "workload.plan.global_batch=null", "topology.fabric.tiers=2"};
+  std::vector<std::string> two = many, thousand = many;
+  two.push_back("topology.fabric.oversubscription=2");
+  thousand.push_back("topology.fabric.oversubscription=1000");
+  EXPECT_THAT(words(two), testing::Not(HasSubstr("as asked")));
+  EXPECT_THAT(words(thousand), HasSubstr("not 1000:1 as asked"));
+}
+
 // Eight nodes with one leaf per rail and no spines: nothing can be oversubscribed.
 TEST(HardwareFindings, SayThatARatioHasNothingToActOn) {
   EXPECT_THAT(words({"topology.fabric.kind=rail-only", "topology.fabric.oversubscription=4"}),

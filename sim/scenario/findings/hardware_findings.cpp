@@ -144,7 +144,12 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
 void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
                        std::vector<report::Finding>& out) {
   const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
-  std::vector<double> below(ratios.size()), above(ratios.size());  // line rates into a tier, and out of it
+  // Line rates into a switch from below, and out of it upwards. Those that nodes do not fill have less below
+  // them: what was asked for is the ratio of the full ones.
+  struct Rates {
+    double below = 0, above = 0;
+  };
+  std::vector<Rates> of(topology.devices().size());
   for (const LinkId id : topology.cables()) {
     const topology::Link& link = topology.link(id);
     const topology::Device& to = topology.device(link.to);
@@ -152,14 +157,20 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
     const topology::Device& from = topology.device(link.from);
     const std::size_t low = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
     if (to.tier <= low) continue;
-    if (to.tier <= ratios.size()) below[to.tier - 1U] += link.line_rate.value();
-    if (low > 0 && low <= ratios.size()) above[low - 1] += link.line_rate.value();
+    of[link.to.index()].below += link.line_rate.value();
+    of[link.from.index()].above += link.line_rate.value();
+  }
+  std::vector<double> most(ratios.size());  // 0: nothing is above this tier
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const topology::Device& device = topology.device(DeviceId(i));
+    if (device.kind != DeviceKind::fabric_switch || device.tier == 0 || device.tier > ratios.size()) continue;
+    if (of[i].above > 0) most[device.tier - 1U] = std::max(most[device.tier - 1U], of[i].below / of[i].above);
   }
   constexpr double kClose = 0.05;
   for (std::size_t t = 0; t < ratios.size(); ++t) {
     const char* const tier = t == 0 ? "leaves" : "spines";
-    if (above[t] > 0) {
-      const double built = below[t] / above[t];
+    if (most[t] > 0) {
+      const double built = most[t];
       if (std::abs(built / ratios[t] - 1) > kClose)
         out.push_back(
             {report::Severity::note,
