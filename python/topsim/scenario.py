@@ -89,6 +89,9 @@ def _read(source: Any, assignments: List[str], name: Optional[str]) -> Any:
         source = _Text(json.dumps(source, indent=2, default=_plain), name or "scenario", ".")
     if isinstance(source, _Text):
         return _core.Scenario.parse(source.text, name or source.name, source.directory, assignments)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError("a scenario is a path, the name of a shipped one, a dict or a topsim.Scenario; found "
+                        f"{type(source).__name__}")
     return _core.Scenario.read(os.fspath(source), assignments)
 
 

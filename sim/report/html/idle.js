@@ -44,6 +44,8 @@ const drawAnswer = () => {
 const splitOf = (one) => [["busy", one.busy_seconds - slowedSeconds(one), busyColour, "computing"],
   ...(slowedSeconds(one) > 0 ? [["busy, slowed", slowedSeconds(one), slowedColour, "kernels that communication beside them makes longer"]] : []),
   ...idleRows(one.idle_seconds).map(([key, seconds]) => [stateName(key), seconds, stateColours[key], reasonMeanings[key]])];
+// The first classes alone would all be of one pipeline stage.
+const evenly = (rows, most) => (rows.length <= most ? rows : Array.from({ length: most }, (_, i) => rows[Math.floor((i * rows.length) / most)]));
 const drawIdle = () => {
   const { step, accelerators } = result;
   const rows = idleRows(accelerators.idle_seconds);
@@ -54,8 +56,8 @@ const drawIdle = () => {
   } else {
     element("reasons").textContent = "No accelerator waits.";
   }
-  const shown = result.ranks.slice(0, 24);
-  if (result.ranks.length > shown.length) element("classes-hint").textContent = `The first ${shown.length} of ${whole(result.ranks.length)} classes; all are in the table below.`;
+  const shown = evenly(result.ranks, 24);
+  if (result.ranks.length > shown.length) element("classes-hint").textContent = `${shown.length} of ${whole(result.ranks.length)} classes are shown, spread evenly; all are in the table below.`;
   stackedSplits("classes", shown.map(trackName), shown, step.seconds);
 };
 // One bar a row, each split into work and reasons to wait.
