@@ -48,6 +48,17 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   }
 }
 
+// What is kept in 16 bits has the workload's own 16 bits.
+TEST(WhatIsLeftOpen, NamesNoOtherFormatOfSixteenBitsThanTheWorkloads) {
+  const World world;
+  for (const char* framework : {"fsdp", "deepspeed", "ddp"}) {
+    const std::string text = std::string(R"({"workload": {"model": "megatron-1.7b", "precision": "fp16", )") +
+                             R"("plan": {"micro_batch": 1}, "framework": ")" + framework + R"("}, )" + kRest +
+                             "}";
+    EXPECT_EQ(world.run(text).left_open.find("bf16"), std::string::npos) << framework;
+  }
+}
+
 // How tokens reach experts on other ranks is assumed, so it is open, also in inference; where a rank holds
 // all experts nothing is sent.
 TEST(WhatIsLeftOpen, HasTheTokenDispatcherWhereTokensLeaveTheirRank) {

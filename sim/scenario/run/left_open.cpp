@@ -25,8 +25,9 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
   fill(spec.recompute, plan.recompute);
   fill(workload.dropout, plan.dropout);
   fill(workload.compute.fused_cross_entropy, plan.fused_cross_entropy);
-  fill(workload.precision.gradients, plan.gradient_bytes > 2 ? Precision::fp32 : Precision::bf16);
-  fill(workload.precision.optimizer, plan.optimizer_bytes > 2 ? Precision::fp32 : Precision::bf16);
+  const Precision narrow = plan.activations == Precision::fp16 ? Precision::fp16 : Precision::bf16;
+  fill(workload.precision.gradients, plan.gradient_bytes > 2 ? Precision::fp32 : narrow);
+  fill(workload.precision.optimizer, plan.optimizer_bytes > 2 ? Precision::fp32 : narrow);
   if (workload.task == workloads::Task::lora) fill(workload.lora, workloads::LoraSpec{});
   if (workload.packing.on) fill(workload.packing.documents, plan.documents);
   if (plan.replicas() == 1) return;
