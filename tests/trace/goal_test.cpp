@@ -42,6 +42,35 @@ TEST(Goal, WhatCanNeverEndIsSaid) {
       HasSubstr("rank 0: node 3 receives from rank 1 with tag 2 what nobody sends"));
 }
 
+// b waits for a. c may start with b and d with c, so that each waits for a too, whichever line comes first: a
+// and then 5 us of c and d side by side are 6 us.
+TEST(Goal, AnItemThatStartsWithAnotherWaitsForAllThatTheOtherWaitsFor) {
+  const std::string items =
+      "num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 1000 cpu 1\nc: calc 5000 cpu 2\nd: calc 5000 cpu 3\n";
+  std::vector<std::string> lines = {"b requires a\n", "c irequires b\n", "d irequires c\n"};
+  do {
+    const std::string text = items + lines[0] + lines[1] + lines[2] + "}";
+    const Trace trace = read_goal(text, "x.goal");
+    for (const std::size_t item : {1, 2, 3})
+      EXPECT_EQ(trace.programs[0].after[item], std::vector<std::uint32_t>{0}) << text;
+    EXPECT_EQ(run(trace).step_times[0], from_microseconds(6)) << text;
+  } while (std::next_permutation(lines.begin(), lines.end()));
+}
+
+TEST(Goal, ItemsThatStartWithEachOtherNeverStart) {
+  const std::string items = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\nc: calc 1\n";
+  const auto at = [&](const std::string& lines, int line, const char* message) {
+    const std::string text = items + lines + "}";
+    expect_mistake(goal_problem(text), line, 1, message, text);
+  };
+  at("a irequires b\nb irequires a\n", 7, "\"b\" can never start");
+  at("c irequires a\na irequires c\n", 6, "\"c\" can never start");
+  at("a irequires a\n", 6, "\"a\" can never start");
+  // a starts with b, which waits for a's end
+  EXPECT_THAT(goal_problem(items + "a irequires b\nb requires a\n}").message,
+              HasSubstr("wait for each other"));
+}
+
 // Schedules of htsim mark a rank's end with an empty send to a rank that cannot exist.
 TEST(Goal, SentinelsArePassedOver) {
   const Trace trace = read_goal("num_ranks 1\nrank 0 {\nsend 0b to 9999999\n}", "x.goal");

@@ -5,11 +5,13 @@
 //     [LABEL:] recv BYTESb from PEER|-1 [tag T|-1] [cpu C] [nic N]
 //     [LABEL:] calc NANOSECONDS [cpu C]
 //     LABEL requires LABEL      after the other has ended
-//     LABEL irequires LABEL     after the other could start: its own dependencies have ended
+//     LABEL irequires LABEL     after the other could start: what it requires itself has ended, and likewise
+//                               for what it irequires
 //   }
 // One item per line; // and /* */ comments. Labels are local to a rank and must be defined before use.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -160,7 +162,7 @@ class Goal {
       lexer_.fail(at, fmt::format("rank {} where rank {} comes next", id, trace_.programs.size()),
                   fmt::format("ranks ascend from 0 to {}", trace_.ranks - 1));
     expect("{");
-    labels_.clear();
+    labels_.clear(), starts_.clear();
     RankTrace& program = trace_.programs.emplace_back();
     program.ranks = {static_cast<std::uint32_t>(id)};
     for (skip_lines(); token_.text != "}"; skip_lines()) {
@@ -170,6 +172,7 @@ class Goal {
       if (token_.text != "\n" && token_.text != "}" && !token_.text.empty())
         lexer_.fail(token_, fmt::format("{} after the end of an item", shown(token_)), "one item a line");
     }
+    resolve_starts(program);
     take();
   }
 
@@ -197,13 +200,48 @@ class Goal {
     take();
     const std::uint32_t earlier = find(token_);
     take();
-    auto& after = program.after[later];
     if (ended) {
-      after.push_back(earlier);
+      program.after[later].push_back(earlier);
     } else {
-      const auto begins = program.after[earlier];
-      program.after[later].insert(program.after[later].end(), begins.begin(), begins.end());
+      starts_.push_back({earlier, later, first});
     }
+  }
+
+  // An item that may start with another waits for all that the other waits for. That is complete at the
+  // rank's end, and in the order in which items start with each other.
+  void resolve_starts(RankTrace& program) {
+    std::sort(starts_.begin(), starts_.end(), [](const Start& a, const Start& b) {
+      return std::pair(a.earlier, a.later) < std::pair(b.earlier, b.later);
+    });
+    const auto of = [&](std::uint32_t item) {
+      return std::lower_bound(
+          starts_.begin(), starts_.end(), item,
+          [](const Start& start, std::uint32_t wanted) { return start.earlier < wanted; });
+    };
+    std::unordered_map<std::uint32_t, std::uint32_t> open;  // by item: those it starts with, not yet known
+    for (const Start& start : starts_) ++open[start.later];
+    std::vector<std::uint32_t> known;
+    for (auto start = starts_.begin(); start != starts_.end(); ++start)
+      if (start == of(start->earlier) && !open.contains(start->earlier)) known.push_back(start->earlier);
+    std::size_t resolved = 0;
+    while (!known.empty()) {
+      const std::uint32_t earlier = known.back();
+      known.pop_back();
+      for (auto start = of(earlier); start != starts_.end() && start->earlier == earlier;
+           ++start, ++resolved) {
+        auto& after = program.after[start->later];
+        after.insert(after.end(), program.after[earlier].begin(), program.after[earlier].end());
+        if (--open[start->later] > 0) continue;
+        std::sort(after.begin(), after.end());
+        after.erase(std::unique(after.begin(), after.end()), after.end());
+        known.push_back(start->later);
+      }
+    }
+    if (resolved == starts_.size()) return;
+    const auto in_circle = std::find_if(starts_.begin(), starts_.end(),
+                                        [&](const Start& start) { return open.at(start.later) > 0; });
+    lexer_.fail(in_circle->label, fmt::format("{} can never start", shown(in_circle->label)),
+                "irequires must not form a circle");
   }
 
   std::uint32_t find(const Token& label) const {
@@ -266,6 +304,11 @@ class Goal {
   Names names_{trace_.names};
   std::uint32_t send_ = 0, recv_ = 0, calc_ = 0;
   std::unordered_map<std::string_view, std::uint32_t> labels_;
+  struct Start {  // LATER irequires EARLIER
+    std::uint32_t earlier, later;
+    Token label;  // of the later
+  };
+  std::vector<Start> starts_;  // of the rank
   int ended_ = 0;
   bool nics_ = false;
 };
