@@ -94,6 +94,8 @@ TEST(Aicb, LayersAreComputedAgainFromTheirCheckpoint) {
   mistake(" checkpoints: 1 2 checkpoint_initiates: 1 1", 74, "no checkpoint between layer 0 and layer 1");
   mistake(" checkpoints: 1 0 checkpoint_initiates: 2 1 3", 76, "no checkpoint between layer 1 and layer 3");
   mistake(" checkpoints: 1 3 checkpoint_initiates: 1 3", 74, "layer 3 is a checkpoint itself");
+  mistake(" checkpoints: 1 0 checkpoints: 1 2", 50, "\"checkpoints:\" stands twice in the first line");
+  mistake(" ep: 1 all_gpus: 8 ep: 2", 51, "\"ep:\" stands twice in the first line");
   mistake(" checkpoints: 3 0 1", 46, "checkpoints: says 3 layers, 1 fewer follow");
 }
 

@@ -131,11 +131,10 @@ class Aicb {
         fail(key, fmt::format("{} has no value", shown(key)));
       }
       const Word& value = words_[++at_];
-      if (bare == "checkpoints" || bare == "checkpoint_initiates") {
+      if (!header_.emplace(bare, value).second)
+        fail(key, fmt::format("{} stands twice in the first line", shown(key)), "say it once");
+      if (bare == "checkpoints" || bare == "checkpoint_initiates")
         list(bare == "checkpoints" ? checkpoints_ : initiates_, key, value);
-        continue;
-      }
-      header_[std::string(bare)] = value;
     }
   }
 
