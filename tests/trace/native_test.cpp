@@ -31,6 +31,77 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 4, \"rankz\": 3"),
               HasSubstr("unknown key \"rankz\""));
 }
+
+// A value of another kind does not say what its key asks for; reading on would leave it out silently.
+TEST(Native, ValuesOfTheWrongKindAreRefusedWhereTheyStand) {
+  const auto expect = [](const std::string& from, const std::string& to, const char* message) {
+    std::string text = kNative;
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const Problem problem = problem_of([&] { (void)read_native(text, "x.json"); });
+    EXPECT_THAT(problem.message, HasSubstr(message)) << to;
+    EXPECT_GT(problem.place.line, 0) << to;
+    EXPECT_GT(problem.place.column, 0) << to;
+    EXPECT_FALSE(problem.help.empty()) << to;
+  };
+  for (const char* other : {"1", "\"1\"", "{\"a\": 1}", "null", "true"}) {
+    const std::string value = other;
+    expect("\"after\": [1]", "\"after\": " + value, "\"after\" must be a list");
+    expect("\"members\": [[0, 1], [2, 3]]", "\"members\": " + value, "\"members\" must be a list");
+    expect("\"members\": [[0, 1], [2, 3]]", "\"members\": [" + value + "]", "a set of ranks must be a list");
+    expect("\"ranks\": [0, 1, 2, 3]", "\"ranks\": " + value, "\"ranks\" must be a list");
+  }
+  expect("\"members\": [[0, 1], [2, 3]]", "\"members\": [0, 1]", "a set of ranks must be a list");
+  expect(", \"members\": [[0, 1], [2, 3]]", "", "\"members\" is missing");
+  const auto list = [&](const std::string& key, const std::string& value, const char* message) {
+    std::string text = R"({"format": "topsim.trace/1", "ranks": 1, "groups": [],
+ "programs": [{"ranks": [0], "nodes": []}]})";
+    const std::size_t at = text.find("\"" + key + "\": ") + key.size() + 4;
+    text = text.substr(0, at) + value +
+           (key == "nodes"    ? "}]}"
+            : key == "groups" ? ", \"programs\": []}"
+                              : "}");
+    const Problem problem = problem_of([&] { (void)read_native(text, "x.json"); });
+    EXPECT_THAT(problem.message, HasSubstr(message)) << text;
+    EXPECT_GT(problem.place.column, 0) << text;
+    EXPECT_FALSE(problem.help.empty()) << text;
+  };
+  list("nodes", "\"all\"", "\"nodes\" must be a list");
+  list("nodes", "[1]", "a node is an object");
+  list("groups", "{\"tp\": 1}", "\"groups\" must be a list");
+  list("groups", "[1]", "a group is an object");
+  list("programs", "7", "\"programs\" must be a list");
+  list("programs", "[7]", "a program is an object");
+}
+
+TEST(Native, KeysThatDoNothingForTheirKindOfNodeAreRefused) {
+  const auto message = [](const std::string& node) {
+    const std::string text = R"({"format": "topsim.trace/1", "ranks": 1,
+ "groups": [{"name": "tp", "members": [[0]]}], "programs": [{"ranks": [0], "nodes": [{"id": 1, )" +
+                             node + "}]}]}";
+    return problem_of([&] { (void)read_native(text, "x.json"); }).message;
+  };
+  const std::string collective = R"("kind": "collective", "group": "tp")";
+  EXPECT_EQ(message(collective + R"(, "bytes": "1 MB")"), "");
+  EXPECT_EQ(message(collective + R"(, "duration": "1 ms")"),
+            "\"duration\" means nothing for a node of kind collective");
+  EXPECT_EQ(message(R"("kind": "compute", "bytes": "1 MB")"),
+            "\"bytes\" means nothing for a node of kind compute");
+  EXPECT_EQ(message(R"("kind": "join", "processor": 1)"),
+            "\"processor\" means nothing for a node of kind join");
+  EXPECT_EQ(message(R"("kind": "send", "peer": 0, "after": [], "operations": 1)"),
+            "\"operations\" means nothing for a node of kind send");
+}
+
+// What a trace of another format says beside a node's own keys is not written: it could not be read back.
+TEST(Native, WritesWhatItReads) {
+  const Trace goal =
+      read_goal("num_ranks 1\nrank 0 {\nsend 8b to 0 tag 1 cpu 2\nrecv 8b from 0 tag 1 cpu 3\n}", "x.goal");
+  const std::string text = write_native(goal);
+  EXPECT_EQ(write_native(read_native(text, "x.json")), text);
+}
+
 // NCCL does nothing for an all-reduce of 0 bytes; one of a byte takes its latency.
 TEST(Native, EmptyCollectivesAreLeftOut) {
   const auto step = [](const std::string& bytes) {

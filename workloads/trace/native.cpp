@@ -5,6 +5,7 @@
 //      {"id": 1, "kind": "compute", "name": "fc1", "duration": "10 us"},
 //      {"id": 2, "kind": "collective", "collective": "all_reduce", "group": "tp", "bytes": "16 MiB", "after":
 //      [1]}]}]}
+// A program has no nodes, a node follows nothing and a trace has no groups where they are left out.
 // Further keys of a node: operations and operands (compute without a duration), processor, peer and tag
 // (send, recv; a rank that sends or receives has a program of its own).
 #include <fmt/format.h>
@@ -35,6 +36,32 @@ constexpr Keys kProgramKeys = {"ranks", "nodes"};
 constexpr Keys kNodeKeys = {"id",         "kind",  "name", "duration", "operations", "operands", "bytes",
                             "collective", "group", "peer", "tag",      "after",      "processor"};
 
+// What a node says beside its id, kind, name and "after", by its kind. Other keys would do nothing.
+std::span<const std::string_view> keys_of(trace::Kind kind) {
+  static constexpr Keys kWork = {"duration", "operations", "operands", "processor"};
+  static constexpr Keys kMemory = {"duration", "bytes"};
+  static constexpr Keys kMessage = {"bytes", "peer", "tag"};
+  static constexpr Keys kCollective = {"collective", "group", "bytes"};
+  switch (kind) {
+    case trace::Kind::compute:
+    case trace::Kind::host:
+      return kWork;
+    case trace::Kind::memory:
+      return kMemory;
+    case trace::Kind::send:
+    case trace::Kind::recv:
+      return kMessage;
+    case trace::Kind::collective:
+      return kCollective;
+    case trace::Kind::join:
+      break;
+  }
+  return {};
+}
+bool among(std::span<const std::string_view> keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 class Native {
  public:
   Native(const std::string& text, const std::string& file) : document_(config::Document::parse(text, file)) {
@@ -53,7 +80,7 @@ class Native {
     const std::int64_t ranks = integer(root, "ranks", 1, 1 << 22);
     reader_.finish();
     trace_.ranks = static_cast<std::uint32_t>(ranks);
-    groups(root.find("groups"));
+    groups(list_of(root, "groups", kGroup));
     reader_.finish();
     programs(root.find("programs"));
     reader_.finish();
@@ -111,6 +138,21 @@ class Native {
     problem(value, fmt::format("\"{}\" must be a number from 0", key), {});
     return 0;
   }
+  // The list of a key; reports anything else. Absent where it is left out.
+  JsonNode list_of(const JsonNode& object, const char* key, const char* help) {
+    const JsonNode value = object.find(key);
+    return !value || is_list(value, fmt::format("\"{}\"", key), help) ? value : JsonNode();
+  }
+  bool is_list(const JsonNode& value, const std::string& what, const char* help) {
+    if (value.is(config::Kind::array)) return true;
+    problem(value, what + " must be a list", help);
+    return false;
+  }
+  bool is_object(const JsonNode& value, const char* what, const char* help) {
+    if (value.is(config::Kind::object)) return true;
+    problem(value, fmt::format("{} is an object", what), help);
+    return false;
+  }
   std::vector<std::uint32_t> ranks(const JsonNode& list) {
     std::vector<std::uint32_t> result;
     std::set<std::uint32_t> seen;
@@ -127,17 +169,21 @@ class Native {
   }
 
   void check_keys(const JsonNode& object, const char* what, std::span<const std::string_view> known) {
-    if (!object.is(config::Kind::object)) return;
     for (std::size_t k = 0; k < object.size(); ++k) {
       const std::string& key = object[k].key();
-      if (config::is_remark(key) || std::find(known.begin(), known.end(), key) != known.end()) continue;
+      if (config::is_remark(key) || among(known, key)) continue;
       reader_.problem_at_key(object[k], fmt::format("unknown key \"{}\"", key), {},
                              fmt::format("keys of {}: {}", what, fmt::join(known, ", ")));
     }
   }
 
+  static constexpr const char* kGroup = "[{\"name\": \"tp\", \"members\": [[0, 1], [2, 3]]}]";
+  static constexpr const char* kProgram = "a list of {\"ranks\": [...], \"nodes\": [...]}";
+  static constexpr const char* kSets = "one list for each set of ranks: [[0, 1], [2, 3]]";
+
   void groups(const JsonNode& list) {
     for (std::size_t g = 0; g < list.size(); ++g) {
+      if (!is_object(list[g], "a group", kGroup)) continue;
       check_keys(list[g], "a group", kGroupKeys);
       Group group;
       group.name = text(list[g], "name", "");
@@ -154,9 +200,11 @@ class Native {
       if (!known)
         problem(list[g].find("dimension"), fmt::format("unknown dimension \"{}\"", dimension),
                 "tensor, data, expert, context, world");
-      const JsonNode sets = list[g].find("members");
+      const JsonNode sets = list_of(list[g], "members", kSets);
+      if (!list[g].find("members")) problem(list[g], "\"members\" is missing", kSets);
       std::set<std::uint32_t> seen;
       for (std::size_t s = 0; s < sets.size(); ++s) {
+        if (!is_list(sets[s], "a set of ranks", kSets)) continue;
         group.members.push_back(ranks(sets[s]));
         for (const std::uint32_t rank : group.members.back())
           if (!seen.insert(rank).second)
@@ -169,22 +217,26 @@ class Native {
 
   void programs(const JsonNode& list) {
     if (!list.is(config::Kind::array)) {
-      problem(document_.root(), "\"programs\" is missing", "a list of {\"ranks\": [...], \"nodes\": [...]}");
+      if (list) (void)is_list(list, "\"programs\"", kProgram);
+      if (!list) problem(document_.root(), "\"programs\" is missing", kProgram);
       return;
     }
     std::vector<bool> has(trace_.ranks, false);
     for (std::size_t p = 0; p < list.size(); ++p) {
+      if (!is_object(list[p], "a program", "{\"ranks\": [0, 1], \"nodes\": [...]}")) continue;
       check_keys(list[p], "a program", kProgramKeys);
       RankTrace& program = trace_.programs.emplace_back();
-      program.ranks = ranks(list[p].find("ranks"));
-      if (program.ranks.empty()) problem(list[p], "a program of no rank", "\"ranks\": [0, 1]");
+      program.ranks = ranks(list_of(list[p], "ranks", "for example [0, 1]"));
+      if (program.ranks.empty() && (!list[p].find("ranks") || list[p].find("ranks").is(config::Kind::array)))
+        problem(list[p], "a program of no rank", "\"ranks\": [0, 1]");
       for (const std::uint32_t rank : program.ranks) {
         if (has[rank])
           problem(list[p].find("ranks"), fmt::format("rank {} has two programs", rank), "one each");
         has[rank] = true;
       }
-      nodes(list[p].find("nodes"), program);
+      nodes(list_of(list[p], "nodes", "one object for each node"), program);
     }
+    if (!reader_.ok()) return;
     const auto none = std::find(has.begin(), has.end(), false);
     if (none != has.end())
       problem(list, fmt::format("rank {} has no program", none - has.begin()),
@@ -195,10 +247,7 @@ class Native {
     std::unordered_map<std::int64_t, std::uint32_t> index;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonNode from = list[i];
-      if (!from.is(config::Kind::object)) {
-        problem(from, "a node is an object", "{\"id\": 1, \"kind\": \"compute\", \"duration\": \"10 us\"}");
-        continue;
-      }
+      if (!is_object(from, "a node", "{\"id\": 1, \"kind\": \"compute\", \"duration\": \"10 us\"}")) continue;
       check_keys(from, "a node", kNodeKeys);
       const std::int64_t id = integer(from, "id", 0, std::int64_t{1} << 53);
       if (!index.emplace(id, static_cast<std::uint32_t>(i)).second)
@@ -207,7 +256,7 @@ class Native {
     }
     if (!reader_.ok()) return;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const JsonNode after = list[i].find("after");
+      const JsonNode after = list_of(list[i], "after", "the ids of what must have ended: [1, 2]");
       for (std::size_t k = 0; k < after.size(); ++k) {
         const auto found = after[k].is(config::Kind::integer) ? index.find(after[k].integer()) : index.end();
         if (found == index.end()) {
@@ -216,6 +265,19 @@ class Native {
           program.after[i].push_back(found->second);
         }
       }
+    }
+  }
+
+  void check_keys_of_kind(const JsonNode& from, trace::Kind kind) {
+    static constexpr Keys kOfAll = {"id", "kind", "name", "after"};
+    const auto own = keys_of(kind);
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const std::string& key = from[k].key();
+      if (among(kOfAll, key) || among(own, key) || !among(kNodeKeys, key)) continue;
+      reader_.problem_at_key(
+          from[k], fmt::format("\"{}\" means nothing for a node of kind {}", key, name_of(kind)), {},
+          fmt::format("it has {}{}{}", fmt::join(kOfAll, ", "), own.empty() ? "" : ", ",
+                      fmt::join(own, ", ")));
     }
   }
 
@@ -231,6 +293,7 @@ class Native {
     if (!known)
       problem(from.find("kind") ? from.find("kind") : from, fmt::format("unknown kind of node \"{}\"", kind),
               "compute, host, memory, send, recv, collective or join");
+    if (known) check_keys_of_kind(from, result.kind);
     result.duration = Duration(quantity(from, "duration", config::Dimension::time));
     result.operations = amount(from, "operations");
     result.operand_bytes = static_cast<double>(quantity(from, "operands", config::Dimension::size));
@@ -300,13 +363,15 @@ std::string write_native(const Trace& trace) {
           fmt::format("{}\n   {{\"id\": {}, \"kind\": \"{}\"", i == 0 ? "" : ",", i + 1, name_of(node.kind));
       if (!trace.names[node.name].empty())
         out += fmt::format(", \"name\": {}", in_quotes(trace.names[node.name]));
-      if (node.duration.count() > 0)
+      const auto says = [own = keys_of(node.kind)](const char* key) { return among(own, key); };
+      if (node.duration.count() > 0 && says("duration"))
         out += fmt::format(", \"duration\": \"{}\"", config::to_text(node.duration));
-      if (node.operations > 0) out += fmt::format(", \"operations\": {}", node.operations);
-      if (node.operand_bytes > 0)
+      if (node.operations > 0 && says("operations"))
+        out += fmt::format(", \"operations\": {}", node.operations);
+      if (node.operand_bytes > 0 && says("operands"))
         out += fmt::format(", \"operands\": \"{} B\"", std::llround(node.operand_bytes));
-      if (node.bytes > 0) out += fmt::format(", \"bytes\": \"{} B\"", node.bytes);
-      if (node.processor > 0) out += fmt::format(", \"processor\": {}", node.processor);
+      if (node.bytes > 0 && says("bytes")) out += fmt::format(", \"bytes\": \"{} B\"", node.bytes);
+      if (node.processor > 0 && says("processor")) out += fmt::format(", \"processor\": {}", node.processor);
       if (node.kind == trace::Kind::collective)
         out += fmt::format(", \"collective\": \"{}\", \"group\": {}", program::name_of(node.collective),
                            in_quotes(trace.groups[node.group].name));
