@@ -1,5 +1,7 @@
 #include "sim/validation/case.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -176,14 +178,42 @@ class TableReader {
   std::vector<std::pair<Node, std::size_t>> read_;
 };
 
+// The families of a row's predictions.
+std::set<std::string> families_of(const Case& c) {
+  std::set<std::string> families;
+  if (c.published > Duration{}) families.insert(c.family);
+  if (c.memory) families.insert(c.family + "/memory");
+  if (!c.compared_with.empty()) families.insert(c.family + "/compared");
+  for (const auto& [share, value] : c.shares) families.insert(c.family + '/' + name_of(share));
+  for (const Point& point : c.points) families.insert(band_of(c.family, point.size));
+  return families;
+}
+
 bool names(const std::string& word, const CaseFile& file, const Case& c) {
-  if (word == file.name || word == c.family || word == c.name) return true;
-  if (word == c.family + "/memory") return c.memory.has_value();
-  if (word == c.family + "/compared") return !c.compared_with.empty();
-  for (const auto& [share, value] : c.shares)
-    if (word == c.family + '/' + name_of(share)) return true;
-  return std::any_of(c.points.begin(), c.points.end(),
-                     [&](const Point& point) { return word == band_of(c.family, point.size); });
+  return word == file.name || word == c.family || word == c.name || families_of(c).contains(word);
+}
+
+void check_key(const Node& at, std::string_view what, const std::vector<std::string>& known, Reader& reader) {
+  const std::string& key = at.key();
+  if (config::is_remark(key) || std::find(known.begin(), known.end(), key) != known.end()) return;
+  const auto close = closest(key, known);
+  reader.problem_at_key(at, fmt::format("unknown {} \"{}\"", what, key),
+                        close ? fmt::format("did you mean \"{}\"?", *close) : std::string(),
+                        "known: " + join(known));
+}
+
+// A bar under another name than its family's would check nothing.
+void check_keys(const Node& root, const CaseFile& file, Reader& reader) {
+  static const std::vector<std::string> kKeys = {"description", "source", "bars",  "goals",   "left_out",
+                                                 "scored",      "base",   "named", "columns", "rows"};
+  for (std::size_t i = 0; i < root.size(); ++i) check_key(root[i], "key", kKeys, reader);
+  if (!reader.ok()) return;  // a row that cannot be read may be the only one of its family
+  std::set<std::string> families;
+  for (const Case& c : file.cases) families.merge(families_of(c));
+  const std::vector<std::string> known(families.begin(), families.end());
+  for (const char* limits : {"bars", "goals"})
+    if (const Node list = root.find(limits); list.is(Kind::object))
+      for (std::size_t i = 0; i < list.size(); ++i) check_key(list[i], "family", known, reader);
 }
 }  // namespace
 
@@ -206,6 +236,7 @@ CaseFile read_case_file(const std::string& path) {
   read_member(root, "left_out", file.left_out, reader);
   read_member(root, "scored", file.scored, reader);
   TableReader(root, file, reader).read();
+  check_keys(root, file, reader);
   reader.finish();
   return file;
 }
