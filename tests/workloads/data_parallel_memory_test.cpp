@@ -111,6 +111,27 @@ TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   EXPECT_DOUBLE_EQ(weights("pax"), 4 * (4 * layer + root) + 2 * std::max(layer, embedding));
 }
 
+// FSDP2's root is reduced at the end of the backward pass: 2 bytes of each gradient and the 4 of the
+// reduction. With short sequences this is the peak, and nothing else of the pass is there: no activations, no
+// layer that is recomputed or at work. So it does not depend on the sequence, and a longer one never needs
+// less.
+TEST(DataParallelMemory, TheRootsGradientsAreReducedWhenTheLayersAreDone) {
+  const auto peak = [](int sequence) {
+    WorkloadSpec workload = small("fsdp");
+    workload.model.tied_embeddings = true;
+    workload.sequence = sequence;
+    return memory_use(workload, a100(), 8).peak();
+  };
+  const ModelSpec model = complete(small("fsdp").model);
+  const double root = embedding_parameters(model) + 2 * 1024,
+               all = 4 * layer_parameters(model).total() + root;
+  EXPECT_DOUBLE_EQ(peak(32).gradients, 4 * all / 8 + 6 * root);
+  EXPECT_EQ(peak(32).activations + peak(32).recompute + peak(32).working, 0);
+  EXPECT_DOUBLE_EQ(peak(32).total(), peak(16).total());
+  for (int sequence = 16; sequence < 4096; sequence *= 2)
+    EXPECT_LE(peak(sequence).total(), peak(2 * sequence).total()) << sequence;
+}
+
 // FSDP2 in a pipeline reduces after the last micro-batch. Until then gradients are whole, in the 4 bytes they
 // are reduced in, beside the rank's quarter and 2 bytes for each gradient of the largest unit (the embedding)
 // that the backward pass leaves. First stage: two layers and the embedding; 4 ranks share it.

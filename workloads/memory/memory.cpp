@@ -233,33 +233,48 @@ double optimizer_state(const Plan& plan) {
   return 2 * plan.optimizer_bytes + master;
 }
 
-// Recomputed layers and gradients come after the loss, in the memory of the logits. So do the head's
-// gradients, which wait for the embedding's; when the root's are reduced, activations are freed.
-// `passing`: gradients while the backward pass leaves their unit.
+// The fullest of three moments of the backward pass.
+// In the layers: recomputed layers and gradients come after the loss, in the memory of the logits. So do the
+// head's gradients that wait for the embedding's. `passing`: gradients while the backward pass leaves their
+// unit.
+// At the head and at the end, when gradients of what belongs to no layer are reduced: no layer is recomputed
+// or at work; at the end activations are freed too.
 void add_backward_pass(const ModelSpec& model, const Plan& plan, const StageParameters& held,
                        const RootUnit& root, double passing, MemoryParts& parts) {
-  double room = held.last ? logits_bytes(model, plan) + beside_logits(model, plan) : 0;
+  const double logits = held.last ? logits_bytes(model, plan) + beside_logits(model, plan) : 0;
+  double room = logits;
   const auto beyond = [&room](double bytes) {
     const double taken = std::min(room, bytes);
     room -= taken;
     return bytes - taken;
   };
   const double element = bytes_of(plan.activations);
+  const double both = element + plan.gradient_bytes;  // a gradient and the buffer that it is copied to
+  double at_head = 0, at_end = 0;
   passing = beyond(passing);
-  if (plan.root_unit && !plan.frozen())
-    passing = std::max(passing + beyond(root.head * element),
-                       root.parameters * (element + plan.gradient_bytes) - parts.activations);
-  if (plan.ends_stay && !plan.frozen()) {
-    const double both = element + plan.gradient_bytes;  // a gradient and the buffer that it is copied to
-    passing = std::max(
-        {passing, beyond(root.head * both), (root.parameters - root.head) * both - parts.activations});
+  if (plan.root_unit && !plan.frozen()) {
+    passing += beyond(root.head * element);
+    at_end = root.parameters * both;
   }
-  parts.gradients += passing;
+  if (plan.ends_stay && !plan.frozen()) {
+    at_head = std::max(0.0, root.head * both - logits);
+    at_end = (root.parameters - root.head) * both;
+  }
   parts.recompute = beyond(bytes_computed_again(model, plan));
   parts.working = beyond(working_set(model, plan));
   if (held.last && plan.loss.beside > 0) {
     const double at_loss = logits_bytes(model, plan) / plan.loss.held * plan.loss.beside;
     parts.working = std::max(parts.working, at_loss - passing - parts.recompute);
+  }
+  const double in_layers = passing + parts.recompute + parts.working;
+  if (at_end > parts.activations + std::max(in_layers, at_head)) {
+    parts.gradients += at_end;
+    parts.activations = parts.recompute = parts.working = 0;
+  } else if (at_head > in_layers) {
+    parts.gradients += at_head;
+    parts.recompute = parts.working = 0;
+  } else {
+    parts.gradients += passing;
   }
 }
 
