@@ -53,7 +53,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
   const double found = facts.ring.channels, local = facts.max_local_ranks;
   // One of a channel's hops leaves the box by a NIC, so a GPU's NVLinks carry only the others.
   const double links = !nvlink   ? 0
-                       : one_box ? found * facts.ring.bandwidth_intra
+                       : one_box ? found * facts.ring.bandwidth_intra * facts.nvlink_share
                                  : facts.nvlink_bandwidth * local / (local - 1);
   RingRates rates;
   const double used =

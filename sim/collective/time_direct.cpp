@@ -110,7 +110,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   // own part is finished before the others.
   const double others = t.wire * (n - 1) / n, share = options.protocol_shares ? kDirectShare : 1;
   const double own = nvidia ? 1 / (n * kDirectOwnCopy[gpu] * facts.channels) : 0;
-  const double links = share * facts.ring.bandwidth_intra * facts.ring.channels;
+  const double links = share * facts.ring.bandwidth_intra * facts.nvlink_share * facts.ring.channels;
   double whole = own;
   if (nvlink && nvidia && facts.nvswitch && !ll && options.protocol_shares) {
     const double least = others / (kSimpleShare * facts.nvlink_bandwidth);

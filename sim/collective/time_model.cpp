@@ -169,7 +169,7 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   // Half of a channel's threads send up, the other half down, so an edge has half of a channel's rate, and at
   // most its part of the links where all channels run along the same chain.
   const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2;
-  double together = graph.bandwidth_intra * graph.channels / channels;
+  double together = graph.bandwidth_intra * facts.nvlink_share * graph.channels / channels;
   TreePipeline pipe;
   if (graph.bandwidth_intra <= nccl::kNoChannel || facts.rccl || facts.max_local_ranks == 1) {
     pipe.rate = unsearched_tree(choice, facts) * 1e9 / channels;

@@ -60,9 +60,13 @@ TEST(Links, PcieCarriesWhatCopiesReach) {
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie5-x8"))), 55.06 / 2, 0.05);
 }
 
-// NCCL's rates for one NVLink 2 to 5: 20, 20, 20.6 and 40.1 GB/s, and 12 on GA102. H100 has 18: 370.8.
+// NVLink 2 signals 25.78125 GB/s; 128 B of data have a header of 16 B: 25.78125 x 128 / 144 = 22.92.
+TEST(Links, NvlinkTwoCarriesItsPacketsNotWhatNcclCountsWith) {
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink2"))), 25.78125 * 128 / 144, 1e-3);
+}
+
+// NCCL's rates for one NVLink 3 to 5: 20, 20.6 and 40.1 GB/s, and 12 on GA102. H100 has 18: 370.8.
 TEST(Links, NvlinkCarriesWhatNcclCountsWith) {
-  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink2"))), 20, 1e-3);
   EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink3"))), 20, 1e-3);
   EXPECT_NEAR(18 * gigabytes(payload_capacity(shipped().link("nvlink4"))), 370.8, 1e-3);
   EXPECT_NEAR(18 * gigabytes(payload_capacity(shipped().link("nvlink5"))), 721.8, 1e-3);

@@ -38,6 +38,16 @@ TEST(Measured, LargeRingsReachTheirLinks) {
   }
 }
 
+// Eight V100 in a cube mesh: 128 MiB in 1819 us (NCCL 2.4) and 1 GiB in 13,867 us (OCI BM.GPU3.8, NGC
+// 24.06). Six NVLinks at the 20 GB/s of NCCL's search would take 20 % more than measured.
+TEST(Measured, RingsOfV100ReachNvlinkTwo) {
+  const Form form{"dgx-1-v100", 1, "", Algorithm::ring, Protocol::simple, 0.07};
+  const auto rows = bench(form, false, {Bytes(128 << 20), Bytes(std::int64_t{1} << 30), 8});
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_NEAR(microseconds(rows[0].time) / 1819, 1, form.tolerance);
+  EXPECT_NEAR(microseconds(rows[1].time) / 13867, 1, form.tolerance);
+}
+
 // Bus bandwidth of 8 GiB over InfiniBand: two boxes of H100 (OCI) 469.8 GB/s, two of H200 (Nebius) 472.3;
 // their mean is 471. NVLSTree's share of the NVLinks was read from what the same tables gain from 8 to
 // 16 GiB.

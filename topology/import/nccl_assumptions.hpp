@@ -22,6 +22,13 @@ inline constexpr float kPcieGen3x16 = 12.0F;
   return 20.0F;
 }
 
+// What one NVLink carries. NVLink 2 carries more than NCCL counts with (configs/hardware/links.json,
+// nvlink2).
+[[nodiscard]] inline double nvlink_wire(int compute_capability) {
+  const bool second = compute_capability >= 70 && compute_capability < 80;
+  return second ? 22.91667e9 : static_cast<double>(nvlink_bandwidth(compute_capability)) * 1e9;
+}
+
 // Signalling rate of one NVLink, to count links where a topology gives only their sum: NVLink 1 20 GB/s, 2-4
 // 25 GB/s, 5 50 GB/s; GA10x parts run 14.0625 GB/s (NVIDIA data sheets).
 [[nodiscard]] inline double nvlink_line_rate(int compute_capability) {

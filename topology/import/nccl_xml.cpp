@@ -184,7 +184,7 @@ void Importer::scale_up(std::uint32_t node) {
     const int capability = capability_[gpu];
     const Xgmi& xgmi = xgmi_of(gcn_[gpu]);
     const double line = amd ? xgmi.line_rate * 1e9 : nvlink_line_rate(capability);
-    const double usable = amd ? xgmi.usable * 1e9 : nvlink_bandwidth(capability) * 1e9;
+    const double usable = amd ? xgmi.usable * 1e9 : nvlink_wire(capability);
     cable(gpu, neighbour, amd ? LinkKind::infinity_fabric : LinkKind::nvlink,
           {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
            amd ? "Infinity Fabric" : "NVLink",  // shown with its count

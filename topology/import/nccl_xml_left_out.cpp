@@ -106,7 +106,7 @@ void Importer::unnamed_nvlinks(std::uint32_t node) {
     const int capability = capability_[gpu];
     cable(gpu, chips, LinkKind::nvlink,
           {fmt::format("nvlink-x{}", links), "NVLink", "assumed: the accelerator's"},
-          nvlink_line_rate(capability) * links, nvlink_bandwidth(capability) * 1e9 * links, links,
+          nvlink_line_rate(capability) * links, nvlink_wire(capability) * links, links,
           figures_->scale_up_link);
   }
 }

@@ -157,7 +157,8 @@ void agree_on_machines(const Boxes& boxes, CommunicatorFacts& facts) {
   const System& first = boxes.front()->system;
   facts.min_capability = first.min_compute_capability();
   facts.max_capability = first.max_compute_capability();
-  facts.nvlink_bandwidth = first.total_bandwidth();
+  facts.nvlink_bandwidth = first.total_bandwidth() * first.nvlink_share();
+  facts.nvlink_share = first.nvlink_share();
   facts.min_net_bandwidth = std::numeric_limits<float>::max();
   facts.nvswitch = true;
   facts.rccl = true;
@@ -170,7 +171,9 @@ void agree_on_machines(const Boxes& boxes, CommunicatorFacts& facts) {
         facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
     facts.nvswitch = facts.nvswitch && system.has_nvswitch();
     facts.min_net_bandwidth = std::min(facts.min_net_bandwidth, slowest_net(*box));
-    facts.nvlink_bandwidth = std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
+    facts.nvlink_bandwidth =
+        std::min(facts.nvlink_bandwidth, system.total_bandwidth() * system.nvlink_share());
+    facts.nvlink_share = std::min(facts.nvlink_share, system.nvlink_share());
     facts.rccl = facts.rccl && box->mesh && system.infinity_fabric() > 0;
     facts.infinity_fabric = least_known(facts.infinity_fabric, system.infinity_fabric());
   }

@@ -75,8 +75,9 @@ struct CommunicatorFacts {
   int channels = 1;       // of collectives
   int nvls_channels = 0;  // of NVLS collectives
   float min_net_bandwidth = 0;
-  double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
   // The real rates of the wires, GB/s; 0: not known. NCCL does not use them.
+  double nvlink_bandwidth = 0;       // all NVLinks of a GPU (without any its PCIe link, as NCCL counts it)
+  double nvlink_share = 1;           // of NVLinks, relative to NCCL's figure
   double pcie_wire = 0;              // the least PCIe link of a GPU
   bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
   double tree_wire = 0;              // one box: all trees, per direction, over the PCIe links of its GPUs

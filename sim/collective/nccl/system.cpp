@@ -211,7 +211,10 @@ void System::read_link(const topology::Topology& topology, LinkId id, int a, int
   if (scale_up) {
     const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
                                     vertices_[static_cast<std::size_t>(b)].compute_capability);
-    connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
+    const float assumed = scale_up_bandwidth(link, capability);
+    connect(a, b, EdgeKind::nvl, assumed);
+    nvlink_wire_ += link.capacity.value() / 1e9;
+    nvlink_assumed_ += static_cast<double>(assumed);
     if (link.kind == LinkKind::infinity_fabric)
       infinity_fabric_ = std::max(infinity_fabric_, link.line_rate.value() / 1e9 / link.count);
   } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {

@@ -5,6 +5,7 @@
 // Sources: NCCL 2.30 graph/topo.h (constants), graph/topo.cc (graph), graph/paths.cc (paths).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -96,6 +97,11 @@ class System {
   [[nodiscard]] const std::vector<NetPlugin>& plugins() const { return plugins_; }
   // The speed of an Infinity Fabric link between the GPUs (RCCL's boxes), GB/s; 0: none.
   [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
+  // What the NVLinks carry, relative to NCCL's figure for them; at least 1, because a slower wire is a limit by
+  // itself.
+  [[nodiscard]] double nvlink_share() const {
+    return nvlink_assumed_ > 0 ? std::max(1.0, nvlink_wire_ / nvlink_assumed_) : 1;
+  }
   // Some pair of GPUs uses NCCL's shared-memory transport (through host memory), not being able to write
   // directly.
   [[nodiscard]] bool through_host_memory() const { return through_host_memory_; }
@@ -171,6 +177,7 @@ class System {
   int nvswitch_ = -1;
   bool inter_ = false, through_host_memory_ = false;
   double infinity_fabric_ = 0;
+  double nvlink_wire_ = 0, nvlink_assumed_ = 0;  // of all links
   CpuVendor cpu_vendor_ = CpuVendor::unknown;
   int min_capability_ = 0, max_capability_ = 0;
   std::vector<Path> gpu_gpu_, gpu_net_, net_gpu_, gpu_switch_, switch_gpu_, gpu_cpu_;
