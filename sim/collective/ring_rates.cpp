@@ -71,7 +71,8 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       if (host_memory > 0) rates.threads = host_memory;
       break;
     case Protocol::ll128:
-      rates.threads = kLL128Share[gpu] * least_known(0.92 * links, found * nccl::kRingLL128[gpu][0]);
+      rates.threads =
+          kLL128Share[gpu] * least_known(0.92 * links, choice.channels / 2.0 * nccl::kRingLL128[gpu][0]);
       rates.wire *= 120.0 / 128;
       rates.own_copy *= kLL128Share[gpu];
       if (facts.rccl) rates.threads = links * 120 / 128, rates.own_copy = 0;

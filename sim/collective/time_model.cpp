@@ -55,6 +55,15 @@ int chain_of(const CommunicatorFacts& facts, int local) {
   return facts.rccl ? log2_ceil(local) : local - 1;
 }
 
+// How often the last piece of a ring to arrive passes between boxes. A piece leaves out one edge of the ring
+// in each round, and the last leaves out such as are inside boxes, where there are any. The tuner counts one
+// crossing less per round, which only ranks.
+int longest_crossings(int rounds, const CommunicatorFacts& facts) {
+  if (facts.nodes == 1) return 0;
+  const int hops = rounds * (facts.ranks - 1), local = std::max(1, facts.ranks / facts.nodes);
+  return std::min((hops - 1) / local + 1, rounds * facts.nodes);
+}
+
 // The number of sequential hops on the critical path.
 struct Hops {
   double inside = 0, between = 0;  // inside boxes, between boxes
@@ -77,7 +86,11 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
     case Algorithm::direct:
       return {kind == CollectiveKind::all_reduce ? 2.0 : 1.0, 0};
     default: {
-      if (kind == CollectiveKind::all_reduce) return {2 * (steps - crossings), 2 * crossings};
+      if (!rooted(kind)) {
+        const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1, hops = rounds * (n - 1);
+        const int between = longest_crossings(rounds, facts);
+        return {static_cast<double>(hops - between), static_cast<double>(between)};
+      }
       // A broadcast returns to its root's box if the root is not the first rank there, a reduction if it is
       // not the last. Rank 0 is the first on the first channel; if channels have different orders, it is not
       // the first on all of them.
@@ -345,11 +358,9 @@ StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tun
   const CommunicatorFacts& facts = tuner.facts();
   StepTiming t = hop_costs(choice, tuner, network, options);
   if (choice.algorithm == Algorithm::ring && !rooted(kind)) {
-    // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
-    // chain really crosses more often. Its steps share the total time.
-    const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);
-    const int local = std::max(1, facts.ranks / facts.nodes);
-    const int crossings = facts.nodes > 1 ? (hops - 1) / local + 1 : 0;
+    // The sum is stretched for large rings. The steps of the longest chain share the total time.
+    const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1, hops = rounds * (facts.ranks - 1);
+    const int crossings = longest_crossings(rounds, facts);
     const Microseconds chain = (hops - crossings) * t.inside + crossings * t.between;
     const double factor = std::max(Microseconds{}, latency - t.start) / chain;
     t.inside *= factor;

@@ -95,6 +95,29 @@ TEST(Measured, HopsOfNvlsTreesAreThoseOfOtherTrees) {
   EXPECT_NEAR(microseconds(bench(form, false, {Bytes(64), Bytes(64), 2})[0].time), 46.3, 3);
 }
 
+// A gather over two boxes of eight H100 in LL: 15 steps, of which the last piece to arrive passes between the
+// boxes in two (it leaves out one of the ring's 16 edges, inside a box). A start of 4.6 us, 13 steps of 1.2
+// and two of 2.7: 25.6 us, and the cables' latency beyond NCCL's figures.
+TEST(Measured, TheLastPieceOfARingCrossesAsOftenAsThereAreBoxes) {
+  const Cluster two(boxes("hgx-h100", 2, "ib-ndr"));
+  EXPECT_NEAR(microseconds(lowered(two, CollectiveKind::all_gather, 16, 1024).latency),
+              4.6 + 13 * 1.2 + 2 * 2.7, 0.5);
+}
+
+// 128 boxes of eight H100 on RoCE, rings in LL128 with 32 channels: from 8 to 16 GiB in 46.4 ms, at the rate
+// of the NICs (8 x 49.6 x 0.985 x 120/128 GB/s: 46.8 ms). The 16 channels that NCCL takes by itself would be
+// limited by their threads, 285 GB/s.
+TEST(Measured, MoreChannelsHaveMoreThreads) {
+  const auto cap = [](std::optional<int> channels) {
+    Overrides overrides = forced(Algorithm::ring, Protocol::ll128);
+    overrides.channels = channels;
+    const Cluster cluster(boxes("hgx-h100", 4, "ib-ndr"), overrides);
+    return lowered(cluster, CollectiveKind::all_reduce, 32, std::int64_t{8} << 30).cap.value() * 2 * 31 / 32;
+  };
+  EXPECT_NEAR(cap(std::nullopt) / 1e9, 0.97 * 8 * 36.7, 4);
+  EXPECT_NEAR(cap(32) / 1e9, 8 * 0.985 * 49.6 * 120 / 128, 4);
+}
+
 // Ten boxes of which one H100 takes part, microseconds of 64 and 128 MiB (xxrjun/nccl-tests-cluster). Of the
 // 18 steps' hops of 14 us nothing shows: of a chunk of 1.6 MiB on two channels the NIC needs 69 us a step,
 // and the next step's first half has come, been copied and left after 34 + 28 + 14.
