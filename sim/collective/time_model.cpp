@@ -43,6 +43,13 @@ constexpr StepCosts kRcclSteps = {nccl::kRcclBase,       nccl::kRcclRingInside, 
 // 320), of 240 x 8/14.
 constexpr double kCollNetShare = 0.80;
 
+// In a Simple ring of GPUs that write to each other over PCIe a step is one of LL (a write that the receiver
+// sees) and a fence between data and flag, which goes to the peer and back: four crossings of root ports of
+// 0.3 us (host_latency in configs/hardware/links.json). NCCL's 5.7 us only rank. Not fitted: eight RTX 5090,
+// 36 to 42 us from 8 to 64 KiB (NCCL 2.29.7), 45 to 47 here and 94 with 5.7. Through host memory NCCL's is
+// kept: there the receiver's reads come on top, which nobody has timed.
+constexpr double kPcieFence = 4 * 0.3;
+
 // A hop of NVLSTree between boxes: that of the tuner's other trees and rings with Simple. The 20.9 us with
 // which it ranks NVLSTree since NCCL 2.24 is 14 in earlier releases (NVIDIA/nccl, src/graph/tuning.cc,
 // hwLat). Not fitted: two boxes of eight H20 take 46.4 us for 8 to 512 bytes (NCCL issue 1244), 44.2
@@ -147,6 +154,9 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
     else if (nvlink && simple && !tree)
       t.inside = std::max(t.inside, Microseconds(steps[p]));
   }
+  const bool over_pcie = facts.max_local_ranks > 1 && inside > nccl::PathType::nvb;
+  if (options.step_costs && simple && !tree && facts.nodes == 1 && over_pcie && !facts.through_host_memory)
+    t.inside = Microseconds(nccl::of(nccl::kPcieLatency, Algorithm::ring, Protocol::ll) + kPcieFence);
   if (options.network) t.between += extra_hop(facts, network);
   return t;
 }

@@ -95,6 +95,18 @@ TEST(Measured, HopsOfNvlsTreesAreThoseOfOtherTrees) {
   EXPECT_NEAR(microseconds(bench(form, false, {Bytes(64), Bytes(64), 2})[0].time), 46.3, 3);
 }
 
+// Eight RTX 5090 that write to each other over PCIe, Simple, 16 KiB: 36 to 42 us (NCCL 2.29.7). A start of
+// 13.7 us and 14 steps of LL's 1 us and a fence of 1.2: 44.5. NCCL ranks with 5.7 us a step: 93.5.
+TEST(Measured, StepsOverPcieWaitForAFenceNotForTheTunersFigure) {
+  topology::TopologySpec spec = boxes("srv-8x5090-direct", 1);
+  spec.node.peer_to_peer = true;
+  Overrides overrides = forced(Algorithm::ring, Protocol::simple);
+  overrides.p2p_level = PeerLevel::sys;
+  const Cluster box(spec, overrides);
+  EXPECT_NEAR(microseconds(lowered(box, CollectiveKind::all_reduce, 8, 16 << 10).latency), 13.7 + 14 * 2.2,
+              0.5);
+}
+
 // A gather over two boxes of eight H100 in LL: 15 steps, of which the last piece to arrive passes between the
 // boxes in two (it leaves out one of the ring's 16 edges, inside a box). A start of 4.6 us, 13 steps of 1.2
 // and two of 2.7: 25.6 us, and the cables' latency beyond NCCL's figures.
