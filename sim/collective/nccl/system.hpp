@@ -97,8 +97,8 @@ class System {
   [[nodiscard]] const std::vector<NetPlugin>& plugins() const { return plugins_; }
   // The speed of an Infinity Fabric link between the GPUs (RCCL's boxes), GB/s; 0: none.
   [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
-  // What the NVLinks carry, relative to NCCL's figure for them; at least 1, because a slower wire is a limit by
-  // itself.
+  // What the NVLinks carry, relative to NCCL's figure for them; at least 1, because a slower wire is a limit
+  // by itself.
   [[nodiscard]] double nvlink_share() const {
     return nvlink_assumed_ > 0 ? std::max(1.0, nvlink_wire_ / nvlink_assumed_) : 1;
   }
