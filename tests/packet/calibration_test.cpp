@@ -2,18 +2,26 @@
 #include "sim/scenario/cluster/calibration.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <optional>
 #include <random>
 #include <stdexcept>
+#include <string>
 
+#include "sim/base/error.hpp"
 #include "sim/network/packet/calibrate.hpp"
 
 namespace topsim::network::packet::calibration_test {
 using namespace topsim::literals;
+namespace fs = std::filesystem;
 
 // What the table says of an entry that is no row.
 double predicted(const CongestionTable& table, const CongestionEntry& entry, Bound bound = Bound::middle) {
@@ -22,6 +30,73 @@ double predicted(const CongestionTable& table, const CongestionEntry& entry, Bou
                                     : table.between_switches("roce", entry.routing, entry.queue_pairs, bound);
   return stack.at(static_cast<double>(entry.queue.value()), entry.load(),
                   static_cast<double>(entry.bytes.value()));
+}
+
+// A table of its own for TOPSIM_CONFIG_PATH.
+class OwnTable : public testing::Test {
+ protected:
+  OwnTable() : folder_(fs::temp_directory_path() / ("topsim-calibration-" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_ / "calibration");
+    if (const char* before = std::getenv("TOPSIM_CONFIG_PATH")) before_ = before;
+  }
+  ~OwnTable() override {
+    before_ ? ::setenv("TOPSIM_CONFIG_PATH", before_->c_str(), 1) : ::unsetenv("TOPSIM_CONFIG_PATH");
+    fs::remove_all(folder_);
+  }
+  std::string write(const std::string& text) const {
+    const std::string path = (folder_ / "calibration" / "congestion.json").string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  fs::path folder_;
+  std::optional<std::string> before_;
+};
+
+constexpr const char* kTable =
+    "{\"columns\": [\"fabric\", \"routing\", \"oversubscription\", \"incast_degree\", \"flows_per_port\", "
+    "\"queue_pairs\", \"queue\", \"bytes\", \"efficiency\", \"low\", \"high\"],\n"
+    "\"rows\": [[\"roce\", \"any\", 1, 2, 2, 1, 0, 524288, 0.5, 0.25, 0.75]]}";
+
+// One row, whatever was read before, and the shipped table again afterwards.
+TEST_F(OwnTable, EveryCallHasTheTableOfItsOwnPath) {
+  const auto rows = [] { return scenario::shipped_congestion()->entries().size(); };
+  const std::size_t shipped = rows();
+  ASSERT_GT(shipped, 40U);
+  write(kTable);
+  ::setenv("TOPSIM_CONFIG_PATH", folder_.c_str(), 1);
+  EXPECT_EQ(rows(), 1U);
+  EXPECT_EQ(scenario::shipped_congestion(), scenario::shipped_congestion());  // not read twice
+  ::unsetenv("TOPSIM_CONFIG_PATH");
+  EXPECT_EQ(rows(), shipped);
+}
+
+TEST_F(OwnTable, MistakesHaveTheirPlaceAndARemedy) {
+  EXPECT_EQ(scenario::read_congestion(write(kTable)).entries().size(), 1U);
+  const auto message = [&](const std::string& from, const std::string& to, int line) -> std::string {
+    std::string text = kTable;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      (void)scenario::read_congestion(write(text));
+    } catch (const ConfigError& error) {
+      const Problem& problem = error.problems().front();
+      EXPECT_EQ(problem.place.line, line) << to;
+      EXPECT_GT(problem.place.column, 0) << to;
+      EXPECT_FALSE(problem.help.empty()) << to;
+      return problem.message;
+    }
+    return {};
+  };
+  EXPECT_EQ(message("{\"columns\"", "{\"column\": [], \"columns\"", 1), "unknown key \"column\"");
+  EXPECT_EQ(message("\"columns\"", "\"#columns\"", 1), "\"columns\" must be a list");
+  EXPECT_EQ(message("\"low\", \"high\"", "\"high\", \"low\"", 1), "other columns than are read");
+  EXPECT_EQ(message("\"rows\": [[", "\"rows\": {}, \"#\": [[", 2), "\"rows\" must be a list");
+  EXPECT_EQ(message("[[\"roce\"", "[[7", 2), "\"fabric\" must be one of roce, infiniband");
+  EXPECT_EQ(message("1, 2, 2", "1, 1e300, 2", 2),
+            "\"incast_degree\" must be a whole number from 1 to 1048576");
+  EXPECT_EQ(message("1, 2, 2", "-1, 2, 2", 2),
+            "\"oversubscription\" must be a number above 0, at most 1.04858e+06");
+  EXPECT_EQ(message("0.5", "1.5", 2), "\"efficiency\" must be a number above 0, at most 1");
+  EXPECT_EQ(message("0.5, ", "", 2), "a row has 11 columns");
 }
 
 // Measures a few entries again. They must equal the table's, which has four digits.

@@ -2,23 +2,118 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <utility>
 
+#include "sim/base/suggest.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/reader.hpp"
 #include "sim/scenario/read/directories.hpp"
 
 namespace topsim::scenario {
 namespace {
-constexpr const char* kColumns =
-    R"(["fabric", "routing", "oversubscription", "incast_degree", "flows_per_port", "queue_pairs", "queue", "bytes", "efficiency", "low", "high"])";
-constexpr std::size_t kColumnCount = 11;
+constexpr std::array kColumns = {"fabric",
+                                 "routing",
+                                 "oversubscription",
+                                 "incast_degree",
+                                 "flows_per_port",
+                                 "queue_pairs",
+                                 "queue",
+                                 "bytes",
+                                 "efficiency",
+                                 "low",
+                                 "high"};
+constexpr const char* kRemedy = "topsim calibrate writes this file";
 
-double number_of(const config::Node& node, config::Reader& reader) {
-  if (node.is_number())
-    return node.is(config::Kind::integer) ? static_cast<double>(node.integer()) : node.number();
-  reader.problem(node, "a number is expected");
-  return 1;
+// Reads the cells of a row, from the left.
+class Cells {
+ public:
+  Cells(const config::Node& row, config::Reader& reader) : row_(row), reader_(reader) {}
+
+  std::string name(const std::vector<std::string>& known) {
+    const config::Node cell = row_[at_++];
+    const std::string text = cell.is(config::Kind::string) ? cell.text() : std::string();
+    if (std::find(known.begin(), known.end(), text) == known.end())
+      problem(cell, fmt::format("must be one of {}", join(known)));
+    return text;
+  }
+  std::int64_t whole(std::int64_t least, std::int64_t most) {
+    const config::Node cell = row_[at_++];
+    if (cell.is(config::Kind::integer) && cell.integer() >= least && cell.integer() <= most)
+      return cell.integer();
+    problem(cell, fmt::format("must be a whole number from {} to {}", least, most));
+    return least;
+  }
+  double ratio(double most) {
+    const config::Node cell = row_[at_++];
+    const double value = cell.is(config::Kind::integer) ? static_cast<double>(cell.integer())
+                         : cell.is_number()             ? cell.number()
+                                                        : 0;
+    if (value > 0 && value <= most) return value;
+    problem(cell, fmt::format("must be a number above 0, at most {:g}", most));
+    return 1;
+  }
+
+ private:
+  void problem(const config::Node& cell, const std::string& what) {
+    reader_.problem(cell, fmt::format("\"{}\" {}", kColumns[at_ - 1], what), {}, kRemedy);
+  }
+  const config::Node& row_;
+  config::Reader& reader_;
+  std::size_t at_ = 0;
+};
+
+network::CongestionEntry read_entry(const config::Node& row, config::Reader& reader) {
+  static const std::vector<std::string> kFabrics = {"roce", "infiniband"};
+  static const std::vector<std::string> kRoutings = {"any", "ecmp", "static", "adaptive", "spray", "bundle"};
+  constexpr std::int64_t kMostPorts = 1 << 20, kMostBytes = std::int64_t{1} << 50;
+  Cells cells(row, reader);
+  network::CongestionEntry entry;
+  entry.fabric = cells.name(kFabrics);
+  entry.routing = cells.name(kRoutings);
+  entry.oversubscription = cells.ratio(kMostPorts);
+  entry.incast_degree = static_cast<int>(cells.whole(1, kMostPorts));
+  entry.flows_per_port = static_cast<int>(cells.whole(1, kMostPorts));
+  entry.queue_pairs = static_cast<int>(cells.whole(1, kMostPorts));
+  entry.queue = Bytes(cells.whole(0, kMostBytes));
+  entry.bytes = Bytes(cells.whole(1, kMostBytes));
+  entry.efficiency = cells.ratio(1);
+  entry.low = cells.ratio(1);
+  entry.high = cells.ratio(1);
+  return entry;
+}
+
+// Whether the file has the keys and the columns that the rows are read by.
+bool check_table(const config::Node& root, config::Reader& reader) {
+  static const std::vector<std::string> kKeys = {"description", "command", "columns", "rows"};
+  if (!root.is(config::Kind::object)) {
+    reader.problem(root, "a table of congestion is an object", {}, kRemedy);
+    return false;
+  }
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    const std::string& key = root[i].key();
+    if (config::is_remark(key) || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    reader.problem_at_key(root[i], fmt::format("unknown key \"{}\"", key), suggestion(key, kKeys),
+                          "known: " + join(kKeys));
+  }
+  for (const char* key : {"columns", "rows"})
+    if (!root.find(key).is(config::Kind::array))
+      reader.problem(root.find(key) ? root.find(key) : root, fmt::format("\"{}\" must be a list", key), {},
+                     kRemedy);
+  if (!reader.ok()) return false;
+  const config::Node columns = root.find("columns");
+  bool alike = columns.size() == kColumns.size();
+  for (std::size_t i = 0; alike && i < kColumns.size(); ++i)
+    alike = columns[i].is(config::Kind::string) && columns[i].text() == kColumns[i];
+  if (!alike)
+    reader.problem(columns, "other columns than are read", {},
+                   fmt::format("they are {}", fmt::join(kColumns, ", ")));
+  return alike;
 }
 }  // namespace
 
@@ -26,45 +121,39 @@ network::CongestionTable read_congestion(const std::string& path) {
   const config::Document document = config::Document::read_file(path);
   config::Reader reader;
   std::vector<network::CongestionEntry> entries;
-  const config::Node rows = document.root().find("rows");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const config::Node row = rows[i];
-    if (!row.is(config::Kind::array) || row.size() != kColumnCount) {
-      reader.problem(row, fmt::format("a row has {} columns", kColumnCount), {},
-                     "topsim calibrate writes this file");
-      continue;
+  if (check_table(document.root(), reader)) {
+    const config::Node rows = document.root().find("rows");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const config::Node row = rows[i];
+      if (row.is(config::Kind::array) && row.size() == kColumns.size()) {
+        entries.push_back(read_entry(row, reader));
+      } else {
+        reader.problem(row, fmt::format("a row has {} columns", kColumns.size()), {}, kRemedy);
+      }
     }
-    network::CongestionEntry entry;
-    entry.fabric = row[0].text();
-    entry.routing = row[1].text();
-    entry.oversubscription = number_of(row[2], reader);
-    entry.incast_degree = static_cast<int>(number_of(row[3], reader));
-    entry.flows_per_port = static_cast<int>(number_of(row[4], reader));
-    entry.queue_pairs = static_cast<int>(number_of(row[5], reader));
-    entry.queue = Bytes(static_cast<std::int64_t>(number_of(row[6], reader)));
-    entry.bytes = Bytes(static_cast<std::int64_t>(number_of(row[7], reader)));
-    entry.efficiency = number_of(row[8], reader);
-    entry.low = number_of(row[9], reader);
-    entry.high = number_of(row[10], reader);
-    entries.push_back(std::move(entry));
   }
   reader.finish();
   return network::CongestionTable(std::move(entries));
 }
 
-// Kept for the process, like the tables built into the program: it never changes, and reading its 800 rows
-// takes 3 ms, as long as a small point of a sweep.
+// Reading 1,000 rows takes 3 ms, as long as a small point of a sweep, so a file is read again only when it
+// has changed. Which file counts is asked every time: what was simulated before has no say.
 std::shared_ptr<const network::CongestionTable> shipped_congestion() {
-  static const std::shared_ptr<const network::CongestionTable> shipped =
-      []() -> std::shared_ptr<const network::CongestionTable> {
-    for (const std::string& directory : config_directories()) {
-      const std::filesystem::path path = std::filesystem::path(directory) / "calibration" / "congestion.json";
-      if (std::filesystem::exists(path))
-        return std::make_shared<const network::CongestionTable>(read_congestion(path.string()));
-    }
-    return nullptr;
-  }();
-  return shipped;
+  using Version = std::pair<std::string, std::filesystem::file_time_type>;
+  static std::map<Version, std::shared_ptr<const network::CongestionTable>> read;
+  static std::mutex one_at_a_time;
+  for (const std::string& directory : config_directories()) {
+    std::error_code missing;
+    const std::filesystem::path path =
+        std::filesystem::absolute(directory, missing) / "calibration" / "congestion.json";
+    const auto changed = std::filesystem::last_write_time(path, missing);
+    if (missing) continue;
+    const std::lock_guard lock(one_at_a_time);
+    auto& table = read[{path.string(), changed}];
+    if (!table) table = std::make_shared<const network::CongestionTable>(read_congestion(path.string()));
+    return table;
+  }
+  return nullptr;
 }
 
 std::string congestion_json(const network::CongestionTable& table) {
@@ -72,8 +161,8 @@ std::string congestion_json(const network::CongestionTable& table) {
       "{{\n  \"description\": \"Share of a port's capacity that flows keep where they meet, packets against "
       "a "
       "fluid; regenerate with the command\",\n  \"command\": \"topsim calibrate --format json > "
-      "configs/calibration/congestion.json\",\n  \"columns\": {},\n  \"rows\": [\n",
-      kColumns);
+      "configs/calibration/congestion.json\",\n  \"columns\": [\"{}\"],\n  \"rows\": [\n",
+      fmt::join(kColumns, "\", \""));
   for (std::size_t i = 0; i < table.entries().size(); ++i) {
     const network::CongestionEntry& e = table.entries()[i];
     text += fmt::format("    [\"{}\", \"{}\", {:g}, {}, {}, {}, {}, {}, {:.4f}, {:.4f}, {:.4f}]{}\n",

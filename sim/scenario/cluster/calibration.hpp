@@ -9,7 +9,8 @@
 namespace topsim::scenario {
 // Throws ConfigError with places.
 [[nodiscard]] network::CongestionTable read_congestion(const std::string& path);
-// That of the shipped configurations, read once per process; null where they have none.
+// That of the first of config_directories() that has one, read once as long as the file stays the same; null
+// where none has.
 [[nodiscard]] std::shared_ptr<const network::CongestionTable> shipped_congestion();
 
 [[nodiscard]] std::string congestion_json(const network::CongestionTable& table);
