@@ -157,7 +157,7 @@ void Executor::change_capacity(const CapacityChange& change) {
 void Executor::change_pace(const PaceChange& change) {
   for (std::uint32_t r = 0; r < system_.ranks.size(); ++r) {
     const auto& members = system_.ranks[r].members;
-    if (std::find(members.begin(), members.end(), change.rank) == members.end()) continue;
+    if (!std::binary_search(members.begin(), members.end(), change.rank)) continue;
     leave_lock_step(r);
     ranks_[r].throttling = 1 / change.pace;
     retime(ranks_[r]);
