@@ -61,12 +61,18 @@ using Metres = Quantity<struct MetresTag, double>;
 [[nodiscard]] constexpr double microseconds(Duration d) {
   return static_cast<double>(d.count()) * 1e-6;
 }
-// Nearest picosecond.
+// The longest Duration that a number becomes: rounding a larger one, or none, would be undefined.
+inline constexpr double kLongestPicoseconds = 9.2e18;  // the clock ends at 9.223e18
+
+[[nodiscard]] inline Duration from_picoseconds(double ps) {  // nearest
+  if (!(ps < kLongestPicoseconds)) ps = kLongestPicoseconds;
+  return Duration(std::llround(ps > -kLongestPicoseconds ? ps : -kLongestPicoseconds));
+}
 [[nodiscard]] inline Duration from_seconds(double s) {
-  return Duration(std::llround(s * 1e12));
+  return from_picoseconds(s * 1e12);
 }
 [[nodiscard]] inline Duration from_microseconds(double us) {
-  return Duration(std::llround(us * 1e6));
+  return from_picoseconds(us * 1e6);
 }
 
 [[nodiscard]] inline Duration operator/(Bytes size, BytesPerSecond rate) {
