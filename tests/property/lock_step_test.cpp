@@ -87,6 +87,22 @@ void make_walkable(Case& c) {
   c.options.slow_ranks.clear();
 }
 
+struct Events {
+  std::uint64_t walked, taken;  // of the run in lock-step and of the one event by event
+};
+// Runs a case in both ways, and without explanations, and expects the same.
+Events expect_same_either_way(Case& c, const topology::Catalogue& catalogue, bool fold) {
+  const topology::Topology topology = topology::build(c.topology, catalogue);
+  disturb(c, topology, catalogue);
+  SCOPED_TRACE(c.text);
+  const topology::Router router(topology, c.options.seed);
+  const program::Program program = workloads::training_step(c.workload, topology, catalogue);
+  const executor::Outcome quick = run(c, router, program, fold, false);
+  const executor::Outcome slow = run(c, router, program, fold, true);
+  expect_same(quick, slow, run(c, router, program, fold, false, false), topology);
+  return {quick.events, slow.events};
+}
+
 TEST(LockStep, GivesThePicosecondsOfARunEventByEvent) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::uint64_t walked = 0, taken = 0;
@@ -103,20 +119,8 @@ TEST(LockStep, GivesThePicosecondsOfARunEventByEvent) {
       plan.dp = c.topology.nodes / plan.pp;
     }
     if (walkable) make_walkable(c);
-    const topology::Topology topology = topology::build(c.topology, catalogue);
-    disturb(c, topology, catalogue);
-    SCOPED_TRACE(c.text);
-    const topology::Router router(topology, c.options.seed);
-    const program::Program program = workloads::training_step(c.workload, topology, catalogue);
-    const bool fold = seed % 2 == 0;
-    const executor::Outcome quick = run(c, router, program, fold, false);
-    const executor::Outcome slow = run(c, router, program, fold, true);
-    if (walkable) {
-      walked += quick.events;
-      taken += slow.events;
-    }
-    const executor::Outcome unexplained = run(c, router, program, fold, false, false);
-    expect_same(quick, slow, unexplained, topology);
+    const Events events = expect_same_either_way(c, catalogue, seed % 2 == 0);
+    if (walkable) walked += events.walked, taken += events.taken;
     if (HasFailure()) break;
   }
   EXPECT_LT(walked, taken / 4) << "hardly anything walked: nothing was tested";
@@ -131,17 +135,8 @@ TEST(LockStep, HoldsForCirclesAcrossNvlinkDomains) {
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
     Case c = across_domains_case(seed);
     c.options.steps = 2;
-    const topology::Topology topology = topology::build(c.topology, catalogue);
-    disturb(c, topology, catalogue);
-    SCOPED_TRACE(c.text);
-    const topology::Router router(topology, c.options.seed);
-    const program::Program program = workloads::training_step(c.workload, topology, catalogue);
-    const bool fold = seed % 2 == 0;
-    const executor::Outcome quick = run(c, router, program, fold, false);
-    const executor::Outcome slow = run(c, router, program, fold, true);
-    walked += quick.events;
-    taken += slow.events;
-    expect_same(quick, slow, run(c, router, program, fold, false, false), topology);
+    const Events events = expect_same_either_way(c, catalogue, seed % 2 == 0);
+    walked += events.walked, taken += events.taken;
     if (HasFailure()) break;
   }
   EXPECT_LT(walked, taken / 2) << "hardly anything walked: nothing was tested";
