@@ -249,8 +249,8 @@ Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, cons
     t.latency += Microseconds(hops.between * kNvlsTreeHop - (hops.between - 2 * rounded_off) * told);
   }
   if (choice.algorithm == Algorithm::pat)
-    t.latency +=
-        Microseconds(rounded_off * nccl::of(nccl::kNetLatency, Algorithm::pat, Protocol::simple) / 3.5);
+    t.latency += Microseconds(rounded_off * nccl::of(nccl::kNetLatency, Algorithm::pat, Protocol::simple) /
+                              nccl::kPatOverlap);
   return {};
 }
 

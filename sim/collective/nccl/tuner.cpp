@@ -141,21 +141,21 @@ double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol proto
   const double ll_max = kLowLatencyMax[ll_row][scale_];
   if (algorithm == Algorithm::ring && protocol == Protocol::ll) bus = std::min(ll_max, bus * 0.5);
   if (algorithm == Algorithm::ring && protocol == Protocol::ll128)
-    bus = std::min(bus * 0.92, channels * kRingLL128[generation_][scale_]);
+    bus = std::min(bus * kRingLL128Share, channels * kRingLL128[generation_][scale_]);
   if (algorithm == Algorithm::tree) {
-    bus = std::min(bus * 0.92, channels * kTreeSimple[generation_][scale_]);
-    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max);
+    bus = std::min(bus * kTreeShare, channels * kTreeSimple[generation_][scale_]);
+    if (protocol == Protocol::ll) bus = std::min(bus / kTreeLLPart, ll_max);
     if (protocol == Protocol::ll128)
       bus = std::min(bus * (facts_.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
                      channels * kTreeLL128[generation_][scale_]);
-    if (g.pattern == Pattern::tree) bus *= 0.85;
+    if (g.pattern == Pattern::tree) bus *= kTreePatternShare;
   }
-  if (algorithm == Algorithm::pat) bus *= 0.75;
+  if (algorithm == Algorithm::pat) bus *= kPatShare;
   if (algorithm == Algorithm::collnet_direct) {
     double gpus_per_nic = local / channels;
     gpus_per_nic -= (gpus_per_nic - 1) / 2;
     bus /= gpus_per_nic;
-    if (facts_.min_capability >= 90) bus *= 0.85;
+    if (facts_.min_capability >= 90) bus *= kCollnetDirectShare;
   }
   if (algorithm != Algorithm::ring && gathers(kind)) return bus;
   const bool full_rate = algorithm == Algorithm::ring || reduces_in_nvswitch;
@@ -182,7 +182,7 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
     case Algorithm::tree:
       return base + 2 * ((local - 1) * intra + hops * inter);
     case Algorithm::collnet_direct:
-      return base + 2 * (std::min(1, local - 1) * intra + (local - 1) * 0.4) + inter;
+      return base + 2 * (std::min(1, local - 1) * intra + (local - 1) * kCollnetArity) + inter;
     case Algorithm::collnet_chain:
       return base + 2 * (local - 1) * intra + inter;
     case Algorithm::nvls:
@@ -190,7 +190,7 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
     case Algorithm::nvls_tree:
       return base + intra + 2 * hops * inter;
     case Algorithm::pat:
-      return base + hops * (inter / 3.5) + ranks * 2.8;
+      return base + hops * (inter / kPatOverlap) + ranks * kPatPerRank;
     default:
       break;
   }

@@ -56,6 +56,15 @@ inline constexpr PerGeneration kNvlsTree = {
 // Share of the NVLinks that reduction in the switch reaches.
 inline constexpr std::array<double, 4> kNvlsEfficiency = {0, 0, 0.85, 0.74};
 
+// Shares of a graph's bandwidth that algorithms keep (ncclTopoTuneModel, busBw): rings over LL128, which
+// carries 120 of 128 bytes; trees; trees whose graph is a tree in the box too; PAT; CollNet direct from
+// Hopper on. Trees over LL keep one part of so many.
+inline constexpr double kRingLL128Share = 0.92, kTreeShare = 0.92, kTreePatternShare = 0.85, kPatShare = 0.75,
+                        kCollnetDirectShare = 0.85, kTreeLLPart = 3.8;
+// Latencies (ncclTopoTuneModel): of CollNet direct for each other GPU of the box; of PAT for each rank,
+// beside a part of the network's latency for each doubling of the nodes.
+inline constexpr double kCollnetArity = 0.4, kPatPerRank = 2.8, kPatOverlap = 3.5;
+
 // Trees deviate from the model at middle sizes: factor on their bandwidth by log2(bytes / 64).
 inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
