@@ -12,6 +12,12 @@
 #include "topology/import/xml.hpp"
 
 namespace topsim::topology::nccl {
+namespace {
+// A file of NCCL's can be read without a catalogue. These are its figures (configs/hardware/links.json):
+// "mtu", "header" and "nic_base" of ib-ndr and of roce-400g.
+constexpr double kPacket = 4096, kInfinibandHeader = 26, kRoceHeader = 82;  // bytes
+constexpr double kInfinibandBase = 2.35, kRoceBase = 2.6;                   // microseconds
+}  // namespace
 
 void Importer::find(std::string sentence) {
   if (std::find(findings_.begin(), findings_.end(), sentence) == findings_.end())
@@ -96,8 +102,7 @@ void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
     }
     const bool infiniband = kind == LinkKind::infiniband;
     const char* const family = infiniband ? "InfiniBand" : "Ethernet";
-    // Payload share of the wire at 4096-byte packets: InfiniBand has 26 bytes of headers, RoCEv2 82.
-    const double payload = 4096.0 / (4096.0 + (infiniband ? 26 : 82));
+    const double payload = kPacket / (kPacket + (infiniband ? kInfinibandHeader : kRoceHeader));
     const double rate = mbps * 1e6 / 8;
     cable(nic, rail(device_number(net, "dev", nics_)), kind,
           {fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000),
@@ -254,7 +259,7 @@ NcclXmlImport Importer::run() {
   facts.sharp = options_.in_network_reduction;
   facts.nvlink_sharp =
       std::any_of(capability_.begin(), capability_.end(), [](const auto& gpu) { return gpu.second >= 90; });
-  facts.nic_latency = from_microseconds(infiniband ? 2.35 : 2.6);  // DeepSeek, ISCA 2025, table 5
+  facts.nic_latency = from_microseconds(infiniband ? kInfinibandBase : kRoceBase);
   if (nic_link_ != nullptr && nic_link_->nic_base > Duration{}) facts.nic_latency = nic_link_->nic_base;
   for (const auto& [what, devices] : unsaid_)
     find(devices.size() == 1
