@@ -9,6 +9,7 @@
 #include "sim/fold/fold.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
+#include "topology/line_rates.hpp"
 #include "topology/link_name.hpp"
 
 namespace topsim::report {
@@ -234,7 +235,7 @@ void find_narrow_pcie(const FindingContext& context, Findings& out) {
       const NicRates rates = rates_of_nic(topology, nic);
       if (rates.pcie <= 0 || rates.fabric <= 0) continue;
       ++total;
-      if (rates.pcie >= rates.fabric * 0.999) continue;
+      if (rates.pcie >= rates.fabric * topology::kJustBelow) continue;
       if (narrow++ == 0) {
         example = rates;
         named = nic;

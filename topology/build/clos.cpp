@@ -10,6 +10,7 @@
 #include "topology/build/attach.hpp"
 #include "topology/build/clos_plan.hpp"
 #include "topology/build/fabric.hpp"
+#include "topology/line_rates.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -40,7 +41,8 @@ class Clos {
     const double wanted = a_.nodes_per_group * a_.ports_per_node / ratio_of(in_.spec, 0);
     const int down = a_.nodes_per_group * a_.ports_per_node;
     const int most = free_uplinks(in_.leaf().radix, in_.leaf().uplink_radix, down);
-    const int cables = static_cast<int>(std::min<double>(wanted / in_.uplink_speed() + 0.999, most));
+    // Rounded up, except from less than a thousandth of a cable.
+    const int cables = static_cast<int>(std::min<double>(wanted / in_.uplink_speed() + kJustBelow, most));
     if (cables > 0) join_switches(in_, builder_, leaves_[0], leaves_[1], cables, 1);
   }
 

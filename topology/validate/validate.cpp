@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "topology/catalogue/link_entry.hpp"
+#include "topology/line_rates.hpp"
 #include "topology/validate/cuts.hpp"
 
 namespace topsim::topology {
@@ -152,7 +153,7 @@ class Check {
       for (const LinkId l : t_.links_from(d))
         if (!is_switch(t_.link(l).to)) fast = std::max(fast, each(t_.link(l)));
       for (const LinkId l : t_.links_from(d))
-        if (!is_switch(t_.link(l).to) && each(t_.link(l)) < fast * 0.999)
+        if (!is_switch(t_.link(l).to) && each(t_.link(l)) < fast * kJustBelow)
           by_speeds[{each(t_.link(l)), fast}].push_back(l);
     }
     for (const auto& [speeds, links] : by_speeds)
@@ -205,7 +206,7 @@ class Check {
       if (!fastest) continue;
       const double fast = gigabits(fastest->line_rate) / fastest->count,
                    slow = gigabits(slowest->line_rate) / slowest->count;
-      if (slow < fast * 0.999)
+      if (slow < fast * kJustBelow)
         add(Severity::warning,
             fmt::format("the cable {} - {} runs at {:g} Gbit/s, its siblings at {:g}", t_.name(d),
                         t_.name(slowest->to), slow, fast),

@@ -11,6 +11,7 @@
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
+#include "topology/line_rates.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -39,7 +40,7 @@ std::vector<std::string> nodes_with(const std::string& accelerator, const topolo
     const topology::NodeRecipe& node = catalogue.node(entry.id);
     const bool does = std::any_of(node.nics.begin(), node.nics.end(), [&](const topology::NicGroup& group) {
       return group.compute && speaks(catalogue.nic(group.nic).links, link, catalogue) &&
-             link.line_rate <= 1.001 * group.rate;
+             link.line_rate <= topology::kJustAbove * group.rate;
     });
     if (does && node.accelerator == accelerator && node.accelerators > 1) out.push_back(entry.id);
   }
@@ -71,12 +72,12 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
       // A node may run the ports of its NICs below their rate.
       const BytesPerSecond port = each.line_rate * (1.0 / each.count);
       const bool other = !speaks(nic.links, link, catalogue);
-      if (!other && link.line_rate <= 1.001 * port) continue;
+      if (!other && link.line_rate <= topology::kJustAbove * port) continue;
       std::string message =
           other ? fmt::format("{} does not do {}; it is simulated as if it did", nic.name, link.label)
                 : fmt::format("a port of {} runs at {:g} Gbit/s{}, which is what {} carries here", nic.name,
-                              port.value() * 8e-9, port < nic.port_rate * 0.999 ? " in this node" : "",
-                              link.label);
+                              port.value() * 8e-9,
+                              port < nic.port_rate * topology::kJustBelow ? " in this node" : "", link.label);
       const std::vector<std::string> others =
           nodes_with(node.accelerator.value_or(catalogue.node(node.use).accelerator), link, catalogue);
       constexpr std::size_t kMost = 5;
@@ -85,14 +86,14 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
         remedy = fmt::format(
             "topology.node names another node, with NICs for it: {}; topology.node.nic another NIC",
             join(others, kMost));
-      else if (!other && port < nic.port_rate * 0.999)
+      else if (!other && port < nic.port_rate * topology::kJustBelow)
         remedy = fmt::format("topsim list hardware {} shows how many NICs it has, and their rate", node.use);
       out.push_back(
           {report::Severity::warning, std::move(message), "topology.fabric.link", std::move(remedy)});
     } else if (device.kind == DeviceKind::fabric_switch) {
       const topology::SwitchEntry& entry = catalogue.network_switch(model);
       const bool slower = std::all_of(entry.links.begin(), entry.links.end(), [&](const std::string& id) {
-        return link.line_rate > 1.001 * catalogue.link(id).line_rate;
+        return link.line_rate > topology::kJustAbove * catalogue.link(id).line_rate;
       });
       if (entry.links.empty() || (!other_kind(entry.links) && !slower)) continue;
       out.push_back({report::Severity::warning,

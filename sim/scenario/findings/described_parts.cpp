@@ -8,6 +8,7 @@
 #include <string>
 
 #include "topology/catalogue/device_entries.hpp"
+#include "topology/line_rates.hpp"
 #include "topology/validate/validate.hpp"
 
 namespace topsim::scenario {
@@ -16,7 +17,6 @@ using topology::DeviceKind;
 using topology::LinkKind;
 
 constexpr const char* kPath = "topology.links";
-constexpr double kAlmost = 1.001;  // line rates are rounded
 
 double gigabits(double bytes_per_second) {
   return bytes_per_second * 8e-9;
@@ -82,7 +82,7 @@ class Parts {
     const Ports ports = ports_of(device, cables.fastest);
     if (ports.rate <= 0) return;
     const std::string& model = topology_.model_of(device);
-    if (cables.fastest > kAlmost * ports.rate) {
+    if (cables.fastest > topology::kJustAbove * ports.rate) {
       if (fast_.insert(model).second)
         warn(
             fmt::format("a port of {} runs at {:g} Gbit/s and a cable of {} is described with {:g}, which is "
