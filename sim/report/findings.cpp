@@ -105,7 +105,8 @@ void find_slowed(const FindingContext& context, Findings& out) {
   const Result& result = context.result;
   if (result.step <= Duration{} || context.outcome.step_times.empty()) return;
   const double step = seconds(result.step), slowed = seconds(result.account.slowed);
-  if (slowed < 0.03 * step) return;
+  constexpr double kWorthSaying = 0.03, kWarning = 0.1;  // of the step
+  if (slowed < kWorthSaying * step) return;
   std::vector<std::string> remedies;
   // A link between nodes that is busy for so long keeps communication beside the kernels.
   constexpr double kLong = 0.2;
@@ -136,7 +137,7 @@ void find_slowed(const FindingContext& context, Findings& out) {
   if (!context.facts.trace && result.throughput.tokens_per_second > 0 && context.facts.pipeline_stages == 1)
     remedies.push_back("more tokens a micro-batch (micro_batch) where memory allows");
   if (remedies.empty()) remedies.emplace_back("topsim explain says what faster links would buy");
-  const bool much = slowed >= 0.1 * step;
+  const bool much = slowed >= kWarning * step;
   out.push_back(
       {much ? Severity::warning : Severity::note,
        fmt::format("kernels run slower beside communication, which takes {} and memory bandwidth "
@@ -147,7 +148,9 @@ void find_slowed(const FindingContext& context, Findings& out) {
 
 void find_straggler(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::straggler);
-  if (share < 0.02 || context.result.ranks.empty()) return;
+  constexpr double kWorthSaying = 0.02;  // of the step
+  constexpr double kSameWork = 1.005;    // times the mean: as busy as the others
+  if (share < kWorthSaying || context.result.ranks.empty()) return;
   const auto& ranks = context.result.ranks;
   const auto busier = [](const RankRow& a, const RankRow& b) { return a.account.busy < b.account.busy; };
   const RankRow& slowest = *std::max_element(ranks.begin(), ranks.end(), busier);
@@ -164,7 +167,7 @@ void find_straggler(const FindingContext& context, Findings& out) {
     if (without > 0)
       message += fmt::format("; {} of {} have no part in it", without, context.result.accelerators);
   }
-  if (mean > 0 && seconds(slowest.account.busy) > mean * 1.005) {
+  if (mean > 0 && seconds(slowest.account.busy) > mean * kSameWork) {
     message += fmt::format("; the busiest is rank {} ({}), {} above the mean", slowest.rank, slowest.device,
                            percent_text(seconds(slowest.account.busy) / mean - 1));
   }

@@ -1,6 +1,7 @@
 #include "workloads/compute/spread.hpp"
 
 #include <cmath>
+#include <numbers>
 
 namespace topsim::workloads {
 
@@ -12,7 +13,7 @@ double expected_largest(double draws) {
   double z = 0;
   for (int i = 0; i < 60; ++i) {
     const double tail = 0.5 * std::erfc(z / std::sqrt(2.0));
-    const double density = std::exp(-z * z / 2) / std::sqrt(2 * 3.14159265358979323846);
+    const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
     const double step = (tail - above) / density;
     z += step;
     if (std::abs(step) < 1e-12) break;
