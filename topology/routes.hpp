@@ -7,10 +7,12 @@
 //   static_   one shortest path, chosen by destination modulo (InfiniBand LFT, ftree)
 //   ecmp      one shortest path a queue pair, chosen by a seeded hash of (source, destination, connection and
 //             queue pair): a connection's bytes divide evenly over those of its queue pairs
-//   adaptive  even split over all shortest paths (per packet, least loaded); spray: the same split, other
-//   reordering
+//   adaptive  split over all shortest paths (per packet, least loaded): evenly where they are equal, else in
+//             proportion to what each has left of capacity
+//   spray     even split over all shortest paths, whatever they carry
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +28,13 @@ struct LinkShare {
   LinkId link;
   double share = 1;  // bytes on this link per byte of the message
   bool operator==(const LinkShare&) const = default;
+};
+
+// A link that has this factor of its capacity, between 0 and 1.
+struct SlowLink {
+  LinkId link;
+  double factor = 1;
+  auto operator<=>(const SlowLink&) const = default;
 };
 
 struct Route {
@@ -52,9 +61,10 @@ struct RouteQuery {
 class Router {
  public:
   // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash; no route uses a link of `dead`; a
-  // connection has `queue_pairs` (at least 1). Thread-safe for concurrent route().
+  // connection has `queue_pairs` (at least 1); adaptive routing knows that those of `slow` between switches
+  // carry less. Thread-safe for concurrent route().
   Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead = {},
-         std::uint32_t queue_pairs = 1);
+         std::uint32_t queue_pairs = 1, std::span<const SlowLink> slow = {});
   ~Router();
   Router(Router&&) noexcept;
 

@@ -201,4 +201,57 @@ TEST(Failover, StopsAJobWhoseSharpTreeLosesALink) {
     EXPECT_NO_THROW(static_cast<void>(run("false", "[{" + down + R"(, "at": "1 ms"}])", network)));
   }
 }
+
+// Two spines over four cables each; the cables to one have a twentieth of their rate left, 9.9 of 198.7 GB/s.
+// Adaptive switches send it 0.05 / 1.05 of the packets, so that a message at one NIC's rate goes on as
+// before. Oblivious ones send it half, 24.8 GB/s, and the message takes 1 / 0.4 of its time.
+TEST(Failover, AdaptiveRoutingSendsLessOverASpineThatIsSlow) {
+  const std::string slow = R"([{"kind": "link_degraded", "target": "leaf0 - spine0", "factor": 0.05)";
+  for (const bool fold : {true, false}) {
+    const report::Result whole = message_over("[]", "flow", fold, "ib-ndr", "adaptive");
+    const report::Result throughout = message_over(slow + "}]", "flow", fold, "ib-ndr", "adaptive");
+    EXPECT_NEAR(microseconds(throughout.step), microseconds(whole.step), 0.01);
+    EXPECT_NEAR(carried(throughout, "spine0"), 1e9 * 0.05 / 1.05, 2);
+    // From a quarter of the time on: half until then, 0.05 / 1.05 of the rest.
+    const report::Result later =
+        message_over(slow + R"(, "at": "5 ms"}])", "flow", fold, "ib-ndr", "adaptive");
+    EXPECT_NEAR(microseconds(later.step), microseconds(whole.step), 0.01);
+    const double until = 49.685e9 * 5e-3;
+    EXPECT_NEAR(carried(later, "spine0"), until / 2 + (1e9 - until) * 0.05 / 1.05,
+                1e6);  // begins after latency
+    const report::Result back =
+        message_over(slow + R"(, "at": "5 ms", "for": "5 ms"}])", "flow", fold, "ib-ndr", "adaptive");
+    EXPECT_NEAR(microseconds(back.step), microseconds(whole.step), 0.01);
+    EXPECT_NEAR(carried(back, "spine0"), (1e9 - until) / 2 + until * 0.05 / 1.05, 1e6);
+    const report::Result oblivious = message_over(slow + "}]", "flow", fold, "ib-ndr", "spray");
+    EXPECT_NEAR(microseconds(oblivious.step) / microseconds(whole.step), 1 / 0.4, 0.01);
+  }
+}
+
+// Two spines over three cables each. The third cable that fails takes the link: three thirds are a whole, and
+// what used it takes the other spine, at once or after the failover time.
+TEST(Failover, CablesThatFailOneByOneAreTheLinkOnceAllHave) {
+  const auto result = [](const std::string& targets, const std::string& when) {
+    std::string faults;
+    for (const char cable : targets)
+      faults += std::string(faults.empty() ? "" : ", ") +
+                R"({"kind": "link_down", "target": "leaf0 -> spine0)" +
+                (cable == '*' ? "" : std::string(" #") + cable) + '"' + when + '}';
+    return result_of(
+        R"({"topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"kind": "fat-tree", "tiers": 2,
+        "link": "ib-ndr", "switch": {"use": "qm9700", "ports": 14}, "oversubscription": 1.34,
+        "routing": "adaptive"}}, "workload": {"trace": {"format": "goal", "path": ")" +
+        message_trace() + R"("}}, "run": {"steps": 1, "warmup": 0}, "faults": [)" + faults + "]}");
+  };
+  const report::Result whole = result("", "");
+  EXPECT_GT(carried(whole, "spine0"), 1e8);
+  for (const char* when : {"", R"(, "at": "5 ms")", R"(, "at": "5 ms", "failover": "2 ms")",
+                           R"(, "at": "5 ms", "for": "4 ms", "failover": "1 ms")"}) {
+    SCOPED_TRACE(when);
+    const report::Result link = result("*", when), cables = result("012", when), two = result("02", when);
+    EXPECT_EQ(cables.step, link.step);
+    EXPECT_NEAR(carried(cables, "spine0"), carried(link, "spine0"), 1);
+    EXPECT_GT(carried(two, "spine0"), carried(cables, "spine0"));
+  }
+}
 }  // namespace topsim::scenario::failover_test

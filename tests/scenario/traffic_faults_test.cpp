@@ -60,4 +60,30 @@ TEST(Traffic, ADegradedCableBetweenSwitchesSlowsCollectivesUnderCalibratedConten
   EXPECT_GT(ideal, 2 * time("ideal", ""));
   EXPECT_GE(time("calibrated", fault), ideal);
 }
+
+// Rails of two leaves under four spines, with half as many uplinks as ports, which an all-to-all fills. A
+// cable at a quarter of its rate leaves a leaf 3.25 of 4 cables, which adaptive routing uses fully on the
+// fluid: 1 / 0.8125 of the time, where a quarter of the bytes on it would take four times as long. Packet by
+// packet, those that wait for the slow cable hold up others (1.36).
+TEST(Traffic, AdaptiveRoutingUsesWhatADegradedUplinkLeavesOfAllPaths) {
+  Scenario scenario = scenario_of("16", R"("ib-ndr", "tiers": 2, "nodes_per_leaf": 8, "oversubscription": 2,
+      "switch": {"use": "qm9700", "ports": 16}, "routing": "adaptive")",
+                                  "{}");
+  scenario.network.contention = ContentionForm::ideal;
+  TrafficOptions options;
+  options.sizes = {256_KiB};
+  FaultSpec fault;
+  fault.kind = FaultKind::link_degraded;
+  fault.target = "leaf0 - spine0";
+  fault.factor = 0.25;
+  for (const char* model : {"flow", "packet"}) {
+    scenario.network.model = model;
+    scenario.faults = {};
+    const Duration whole = run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).last;
+    scenario.faults = {fault};
+    const Duration slow = run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).last;
+    EXPECT_NEAR(seconds(slow) / seconds(whole), 1 / 0.8125, std::string(model) == "flow" ? 0.01 : 0.2)
+        << model;
+  }
+}
 }  // namespace topsim::scenario::traffic_faults_test

@@ -162,6 +162,10 @@ bool ClosRoutes::learn_planes() {
       const Uplinks& u = spine(pod, s);
       if (!u.above.empty()) cores_ = true;
       if (s < pods_[0].size() && (u.above != spine(0, s).above || u.each != spine(0, s).each)) return false;
+      // Adaptive routing prefers planes that carry more: GraphRoutes.
+      if (topology_.routing == Routing::adaptive && !u.up.empty() && !spine(pod, 0).up.empty() &&
+          topology_.link(u.up.front()).capacity != topology_.link(spine(pod, 0).up.front()).capacity)
+        return false;
     }
   }
   const auto like_first = [this](const auto& pod) { return pod.size() == pods_[0].size(); };

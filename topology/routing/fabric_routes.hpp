@@ -81,8 +81,10 @@ class FabricPorts {
                                                              const FabricPorts& ports, std::uint64_t seed,
                                                              const std::vector<bool>& dead,
                                                              std::span<const LinkId> cables);
-// Any graph: breadth-first distances to each destination switch, kept once asked for.
+// Any graph: breadth-first distances to each destination switch, kept once asked for. Adaptive routing takes
+// account of links that are slower than others like them.
 [[nodiscard]] std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology,
                                                               const FabricPorts& ports, std::uint64_t seed,
-                                                              const std::vector<bool>& dead);
+                                                              const std::vector<bool>& dead,
+                                                              std::span<const SlowLink> slow);
 }  // namespace topsim::topology

@@ -1,7 +1,8 @@
 // Any fabric: shortest paths by hops over working switches. The distances to a destination switch are found
 // breadth first (Boost.Graph) when first needed, and kept. At every switch the next hop is any that is one
-// step closer: all of them evenly (weighted by cables) with adaptive and spray routing, otherwise one by hash
-// or destination; on a torus the lowest, which is dimension order as the builder numbers the links. At half a
+// step closer: all of them evenly (weighted by cables) with adaptive and spray routing, but where links alike
+// differ in capacity adaptive routing goes by that (path_capacities.hpp); otherwise one by hash or
+// destination; on a torus the lowest, which is dimension order as the builder numbers the links. At half a
 // ring's distance both directions are equally short: places of even coordinate go up and the others down, so
 // that all links of the ring carry the same. Neighbours in a dragonfly share only a cable or two, which their
 // ports can overload: adaptive routers also take the detours over every third router (non-minimal, UGAL: Kim
@@ -14,10 +15,12 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <shared_mutex>
 
 #include "sim/base/mix.hpp"
 #include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/path_capacities.hpp"
 #include "topology/routing/remembered.hpp"
 
 namespace topsim::topology {
@@ -25,19 +28,16 @@ namespace {
 
 constexpr std::uint16_t kFar = std::numeric_limits<std::uint16_t>::max();
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
-using Distances = std::vector<std::uint16_t>;
+using Distances = PathCapacities::Distances;
 
 class GraphRoutes final : public FabricRoutes {
  public:
   GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
-              const std::vector<bool>& dead);
+              const std::vector<bool>& dead, std::span<const SlowLink> slow);
   bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
 
  private:
-  struct Hop {
-    LinkId link;
-    std::uint32_t to;  // vertex
-  };
+  using Hop = PathCapacities::Hop;
   // Pairs of a cable out and a cable in with the fewest switches between them.
   using Pairs = std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>>;
   static std::vector<std::size_t> all_of(const Pairs& pairs);
@@ -68,6 +68,7 @@ class GraphRoutes final : public FabricRoutes {
   std::vector<std::uint32_t> vertex_;  // by device
   std::uint32_t vertices_ = 0;
   std::vector<std::vector<Hop>> hops_;
+  std::optional<PathCapacities> capacities_;  // where adaptive routing has reason to ask
   Graph reversed_;
   mutable std::shared_mutex mutex_;
   mutable std::map<std::uint32_t, std::unique_ptr<const Distances>> kept_;
@@ -75,7 +76,7 @@ class GraphRoutes final : public FabricRoutes {
 };
 
 GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint64_t seed,
-                         const std::vector<bool>& dead)
+                         const std::vector<bool>& dead, std::span<const SlowLink> slow)
     : topology_(t),
       ports_(ports),
       seed_(seed),
@@ -105,6 +106,10 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
     back.emplace_back(vertex(l.to), vertex(l.from));
   }
   reversed_ = Graph(boost::edges_are_unsorted, back.begin(), back.end(), vertices_);
+  if (t.routing == Routing::adaptive && !dimension_order_) {
+    PathCapacities capacities(t, hops_, slow);
+    if (capacities.differ()) capacities_ = std::move(capacities);
+  }
 }
 
 const Distances& GraphRoutes::distances(std::uint32_t destination) const {
@@ -194,18 +199,24 @@ std::size_t GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, P
 
 // Shares flow from the source to the destination, level by level.
 void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) const {
+  std::map<std::uint32_t, double> onwards;  // by vertex; empty: cables count
+  if (capacities_) onwards = capacities_->onwards(from, far);
+  const auto weight = [&](const Hop& hop) -> double {
+    return onwards.empty() ? topology_.link(hop.link).count
+                           : std::min(capacities_->of(hop.link), onwards.at(hop.to));
+  };
   std::map<std::uint32_t, double> level = {{from, 1.0}};
   while (!level.empty() && far[level.begin()->first] > 0) {
     std::map<std::uint32_t, double> next;
     Duration slowest{};
     for (const auto& [at, share] : level) {
-      double cables = 0;
+      double all = 0;
       for (const Hop& hop : hops_[at])
-        if (far[hop.to] + 1 == far[at]) cables += topology_.link(hop.link).count;
+        if (far[hop.to] + 1 == far[at]) all += weight(hop);
       for (const Hop& hop : hops_[at]) {
         if (far[hop.to] + 1 != far[at]) continue;
         const Link& link = topology_.link(hop.link);
-        const double part = share * link.count / cables;
+        const double part = share * weight(hop) / all;
         out.links.push_back({hop.link, part});
         slowest = std::max(slowest, link.latency);
         next[hop.to] += part;
@@ -219,25 +230,36 @@ void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) co
 // REQUIRES: one hop. Uses the cable, and every switch that is a neighbour of both, with the latency of the
 // cable.
 void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Route& out) const {
-  double cables = 0;
+  const bool by_capacity = capacities_ && capacities_->differ_around(from, far);
+  const auto cables_of = [&](const Hop& hop) -> double {
+    return by_capacity ? capacities_->of(hop.link) : topology_.link(hop.link).count;
+  };
+  const auto onwards_of = [&](const Hop& hop) {
+    double onwards = 0;
+    for (const Hop& second : hops_[hop.to])
+      if (far[second.to] == 0) onwards += cables_of(second);
+    return onwards;
+  };
+  const auto weight = [&](const Hop& hop) {
+    const double own = cables_of(hop);
+    return by_capacity && far[hop.to] == 1 ? std::min(own, onwards_of(hop)) : own;
+  };
+  double all = 0;
   for (const Hop& hop : hops_[from])
-    if (far[hop.to] <= 1) cables += topology_.link(hop.link).count;
+    if (far[hop.to] <= 1) all += weight(hop);
   Duration direct{};
   for (const Hop& hop : hops_[from]) {
     if (far[hop.to] > 1) continue;
     const Link& link = topology_.link(hop.link);
-    const double part = link.count / cables;
+    const double part = weight(hop) / all;
     out.links.push_back({hop.link, part});
     if (far[hop.to] == 0) {
       direct = std::max(direct, link.latency);
       continue;
     }
-    double onwards = 0;
+    const double onwards = onwards_of(hop);
     for (const Hop& second : hops_[hop.to])
-      if (far[second.to] == 0) onwards += topology_.link(second.link).count;
-    for (const Hop& second : hops_[hop.to])
-      if (far[second.to] == 0)
-        out.links.push_back({second.link, part * topology_.link(second.link).count / onwards});
+      if (far[second.to] == 0) out.links.push_back({second.link, part * cables_of(second) / onwards});
   }
   out.latency += direct;
 }
@@ -305,8 +327,9 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
 }  // namespace
 
 std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports,
-                                                std::uint64_t seed, const std::vector<bool>& dead) {
-  return std::make_unique<GraphRoutes>(topology, ports, seed, dead);
+                                                std::uint64_t seed, const std::vector<bool>& dead,
+                                                std::span<const SlowLink> slow) {
+  return std::make_unique<GraphRoutes>(topology, ports, seed, dead, slow);
 }
 
 }  // namespace topsim::topology

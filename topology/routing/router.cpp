@@ -4,8 +4,8 @@
 
 namespace topsim::topology {
 Router::Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead,
-               std::uint32_t queue_pairs)
-    : impl_(std::make_unique<Impl>(topology, seed, dead, queue_pairs)) {}
+               std::uint32_t queue_pairs, std::span<const SlowLink> slow)
+    : impl_(std::make_unique<Impl>(topology, seed, dead, queue_pairs, slow)) {}
 Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 

@@ -18,7 +18,8 @@ namespace topsim::topology {
 struct Router::Impl {
   static constexpr std::uint32_t kNone = DeviceId::kNone;
 
-  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links, std::uint32_t pairs);
+  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links, std::uint32_t pairs,
+       std::span<const SlowLink> slow);
 
   const Topology& topology;
   std::uint32_t queue_pairs;  // of each connection

@@ -48,7 +48,7 @@ std::uint32_t leaves_of_a_port(const FabricPorts& ports) {
 }  // namespace
 
 Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links,
-                   std::uint32_t pairs)
+                   std::uint32_t pairs, std::span<const SlowLink> slow)
     : topology(t),
       queue_pairs(pairs),
       dead(mask(t, dead_links)),
@@ -56,8 +56,9 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       turns(nodes.turns()),
       accelerator_turns(nodes.turns(&NodeShape::accelerator_turns)),
       ports(t, dead, t.cables()) {
-  fabric = make_clos_routes(t, ports, seed, dead, t.cables());
-  if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
+  const bool notices = t.routing == Routing::adaptive && !slow.empty();
+  if (!notices) fabric = make_clos_routes(t, ports, seed, dead, t.cables());
+  if (!fabric) fabric = make_graph_routes(t, ports, seed, dead, slow);
   if (t.routing == Routing::static_) accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(ports));
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
   find_domains();

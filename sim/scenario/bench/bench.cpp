@@ -264,7 +264,7 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
     executor::RunOptions changed;
     const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);
     const topology::Router router(topology, scenario.run.seed, faults.dead,
-                                  scenario.network.packet.queue_pairs());
+                                  scenario.network.packet.queue_pairs(), faults.slow);
     collective::TimeOptions time;
     time.pair_channels = true;
     const collective::NcclModel nccl(router, scenario.network.nccl, time,

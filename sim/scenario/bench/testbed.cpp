@@ -27,12 +27,13 @@ Testbed::Testbed(const Scenario& scenario, const topology::Catalogue& catalogue,
       stop_(stop),
       topology_(with_switches_apart(scenario, catalogue)),
       faults_(faults()),
-      router_(topology_, scenario.run.seed, faults_.dead, scenario.network.packet.queue_pairs()) {}
+      router_(topology_, scenario.run.seed, faults_.dead, scenario.network.packet.queue_pairs(),
+              faults_.slow) {}
 
 Testbed::Faulty Testbed::faults() const {
   executor::RunOptions changed;
   AppliedFaults applied = apply_faults(scenario_, topology_, changed, holds_throughout);
-  return {std::move(applied.dead), std::move(changed.capacity_changes)};
+  return {std::move(applied.dead), std::move(applied.slow), std::move(changed.capacity_changes)};
 }
 
 bool Testbed::cut_off(DeviceId port) const {

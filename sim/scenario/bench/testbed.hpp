@@ -73,6 +73,7 @@ class Testbed {
  private:
   struct Faulty {
     std::vector<LinkId> dead;
+    std::vector<topology::SlowLink> slow;  // of the following, those that adaptive routing knows of
     std::vector<executor::CapacityChange> slower;
   };
   [[nodiscard]] Faulty faults() const;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/network/factory.hpp"
+#include "sim/scenario/cluster/fault_spells.hpp"
 #include "topology/named_link.hpp"
 
 namespace topsim::scenario {
@@ -17,84 +19,14 @@ using topology::DeviceKind;
 using topology::NamedLink;
 using topology::Topology;
 
-// From `begin` to `end` a link or a rank, or one of `of` equal parts of it, has this factor of its normal
-// rate.
-template <class Item>
-struct Spell {
-  Item item;
-  Duration begin, end;
-  double factor;
-  std::uint32_t of = 1, part = 0;
-};
-
-// Those that last at an instant, in the order of the scenario.
-template <class Item>
-using Lasting = std::set<const Spell<Item>*>;
-
-// Factors of the same part multiply; the factor of the whole is the mean over its parts.
-template <class Item>
-double factor_of(const Lasting<Item>& spells) {
-  double whole = 1;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> parts;
-  for (const Spell<Item>* spell : spells) {
-    if (spell->of == 1) {
-      whole *= spell->factor;
-    } else {
-      parts.try_emplace({spell->of, spell->part}, 1).first->second *= spell->factor;
-    }
-  }
-  double left = 1;
-  for (const auto& [part, factor] : parts) left -= (1 - factor) / part.first;
-  return whole * std::max(left, 0.0);
-}
-
-// Calls visit(at) at every begin and end, in order, after enter(x) of all that begin there and leave(x) of
-// all that end there.
-template <class Timed, class Enter, class Leave, class Visit>
-void sweep(const std::vector<const Timed*>& all, Enter enter, Leave leave, Visit visit) {
-  struct Edges {
-    std::vector<const Timed*> begin, end;
-  };
-  std::map<Duration, Edges> edges;
-  for (const Timed* each : all) {
-    if (each->begin >= each->end) continue;
-    edges[each->begin].begin.push_back(each);
-    if (each->end != Duration::max()) edges[each->end].end.push_back(each);
-  }
-  for (const auto& [at, here] : edges) {
-    std::for_each(here.end.begin(), here.end.end(), leave);
-    std::for_each(here.begin.begin(), here.begin.end(), enter);
-    visit(at);
-  }
-}
-
-// Converts spells to changes in time; where several apply at once their factors multiply.
-template <class Change, class Item>
-std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
-  std::map<Item, std::vector<const Spell<Item>*>> of_item;
-  for (const Spell<Item>& spell : spells) of_item[spell.item].push_back(&spell);
-  std::vector<Change> changes;
-  for (const auto& [item, own] : of_item) {
-    Lasting<Item> lasting;
-    double before = 1;
-    sweep(
-        own, [&](const Spell<Item>* spell) { lasting.insert(spell); },
-        [&](const Spell<Item>* spell) { lasting.erase(spell); },
-        [&](Duration at) {
-          const double factor = factor_of(lasting);
-          if (factor != before) changes.push_back({SimTime(at), item, factor});
-          before = factor;
-        });
-  }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const Change& a, const Change& b) { return a.at < b.at; });
-  return changes;
-}
-
 class Faults {
  public:
-  Faults(const Topology& topology, bool restarts, executor::RunOptions& options)
-      : topology_(topology), restarts_(restarts), options_(options) {}
+  Faults(const Scenario& scenario, const Topology& topology, executor::RunOptions& options)
+      : topology_(topology),
+        restarts_(scenario.reliability.has_value()),
+        divides_(topology.routing == topology::Routing::adaptive &&
+                 !network::find_model(scenario.network.model).messages_only),
+        options_(options) {}
 
   void add(const FaultSpec& fault, const std::string& path) {
     switch (fault.kind) {
@@ -116,9 +48,10 @@ class Faults {
   }
   AppliedFaults finish() {
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
+    settle_whole_run();
+    options_.capacity_changes = changes_of<executor::CapacityChange>(capacities_);
     add_routes();
     say_nics_left();
-    options_.capacity_changes = changes_of<executor::CapacityChange>(capacities_);
     options_.pace_changes = changes_of<executor::PaceChange>(paces_);
     return std::move(applied_);
   }
@@ -163,10 +96,21 @@ class Faults {
       if (each.from == links.front().from) cables += topology_.link(each.link).count / each.of;
     return cables;
   }
-  static std::vector<LinkId> ids(const std::vector<NamedLink>& links) {
-    std::vector<LinkId> all;
-    for (const NamedLink& each : links) all.push_back(each.link);
-    return all;
+  // Links of which nothing is left from the beginning to the end are dead; others have the rest.
+  void settle_whole_run() {
+    std::map<LinkId, Down> down;
+    for (const NamedLink& part : down_throughout_) down[part.link].add(part, 1);
+    for (const NamedLink& part : down_throughout_) {
+      if (!down[part.link].all()) {
+        capacities_.push_back({part.link, Duration{}, Duration::max(), 0, part.of, part.part});
+        outages_.push_back({Duration{}, Duration::max(), {part}});
+      } else if (std::find(applied_.dead.begin(), applied_.dead.end(), part.link) == applied_.dead.end()) {
+        applied_.dead.push_back(part.link);
+        if (part.of > 1)
+          applied_.notes.push_back(topology_.name(part.link) +
+                                   " has no cable left for the whole run: what used it takes other paths");
+      }
+    }
   }
 
   void change(const FaultSpec& fault, const std::string& path, const std::vector<NamedLink>& links,
@@ -176,19 +120,18 @@ class Faults {
       applied_.notes.push_back(fmt::format(
           "{0} is {1} cables side by side and all are down; \"{0} #0\" to \"#{2}\" are single ones",
           fault.target, cables_of(links), cables_of(links) - 1));
-    // A link that stands for several cables continues at once over the others.
+    // A link that stands for several cables continues at once over the others, while there are any.
     const bool a_part = links.front().of > 1;
-    if (a_part) return degrade(fault, links, factor);
     if (factor == 0 && fault.at.count() == 0 && !fault.lasts) {
-      const std::vector<LinkId> dead = ids(links);
-      applied_.dead.insert(applied_.dead.end(), dead.begin(), dead.end());
-      applied_.notes.push_back(fault.target + " is down for the whole run: what used it takes other paths");
+      down_throughout_.insert(down_throughout_.end(), links.begin(), links.end());
+      if (!a_part)
+        applied_.notes.push_back(fault.target + " is down for the whole run: what used it takes other paths");
       return;
     }
     if (factor == 0) {
       const Duration failover = after(fault.at, fault.failover);
-      outages_.push_back({failover, end_of(fault), ids(links)});
-      if (failover < end_of(fault))
+      outages_.push_back({failover, end_of(fault), links});
+      if (failover < end_of(fault) && !a_part)
         applied_.notes.push_back(
             fmt::format("{} is down from {:.6g} s on; where other paths are left they are taken from "
                         "{:.6g} s on",
@@ -204,14 +147,13 @@ class Faults {
   void flap(const FaultSpec& fault, const std::string& path) {
     const std::vector<NamedLink> links = topology::find_links(topology_, fault.target);
     if (!found(links, fault, path)) return;
-    const bool a_part = links.front().of > 1;
     constexpr std::int64_t kMostOutages = 100000;
     if (*fault.lasts / *fault.period > kMostOutages)
       return problem(path + ".period", "more than 100,000 outages", "a longer period, or a shorter \"for\"");
     const Duration end = end_of(fault);
     for (Duration outage = fault.at; outage < end; outage = after(outage, *fault.period)) {
       const Duration over = std::min(after(outage, *fault.down), end);
-      if (!a_part) outages_.push_back({after(outage, fault.failover), over, ids(links)});
+      outages_.push_back({after(outage, fault.failover), over, links});
       for (const NamedLink& each : links)
         capacities_.push_back({each.link, outage, over, 0, each.of, each.part});
     }
@@ -262,21 +204,58 @@ class Faults {
   void add_routes() {
     std::vector<const Outage*> outages;
     for (const Outage& outage : outages_) outages.push_back(&outage);
-    std::map<LinkId, int> dead;  // by how many outages
+    std::map<LinkId, Down> down;
+    std::set<LinkId> dead;
+    const auto count = [&](const Outage& outage, int by) {
+      for (const NamedLink& part : outage.links) {
+        down[part.link].add(part, by);
+        if (down[part.link].all())
+          dead.insert(part.link);
+        else
+          dead.erase(part.link);
+      }
+    };
     sweep(
-        outages,
-        [&](const Outage* outage) {
-          for (const LinkId link : outage->links) ++dead[link];
-        },
-        [&](const Outage* outage) {
-          for (const LinkId link : outage->links)
-            if (--dead[link] == 0) dead.erase(link);
-        },
+        outages, [&](const Outage* outage) { count(*outage, 1); },
+        [&](const Outage* outage) { count(*outage, -1); },
         [&](Duration at) {
-          std::vector<LinkId> links;
-          for (const auto& [link, count] : dead) links.push_back(link);
-          applied_.routes.push_back({at, std::move(links)});
+          std::vector<LinkId> links(dead.begin(), dead.end());
+          const bool as_before =
+              applied_.routes.empty() ? links.empty() : links == applied_.routes.back().dead;
+          if (!as_before) applied_.routes.push_back({at, std::move(links), {}});
         });
+    add_slow_links();
+  }
+
+  // Adaptive switches send less over a link between them that carries less. One that carries nothing holds up
+  // what is on it, until it is dead.
+  void add_slow_links() {
+    if (!divides_) return;
+    std::map<Duration, std::vector<executor::CapacityChange>> changes;
+    for (const executor::CapacityChange& change : options_.capacity_changes) {
+      const topology::Link& link = topology_.link(change.link);
+      if (topology_.device(link.from).kind == DeviceKind::fabric_switch &&
+          topology_.device(link.to).kind == DeviceKind::fabric_switch)
+        changes[change.at.time_since_epoch()].push_back(change);
+    }
+    std::map<Duration, std::vector<LinkId>> dead;
+    for (const AppliedFaults::Routes& routes : applied_.routes) dead[routes.at] = routes.dead;
+    std::map<Duration, AppliedFaults::Routes> states;
+    for (const auto& [at, links] : dead) states[at].at = at;
+    for (const auto& [at, all] : changes) states[at].at = at;
+    std::map<LinkId, double> slow;
+    applied_.routes.clear();
+    std::vector<LinkId> avoided;
+    for (auto& [at, state] : states) {
+      if (const auto here = dead.find(at); here != dead.end()) avoided = here->second;
+      if (const auto here = changes.find(at); here != changes.end())
+        for (const executor::CapacityChange& change : here->second) slow[change.link] = change.factor;
+      state.dead = avoided;
+      for (const auto& [link, factor] : slow)
+        if (factor > 0 && factor < 1) state.slow.push_back({link, factor});
+      if (at == Duration{}) applied_.slow = state.slow;
+      if (at > Duration{} || dead.contains(at)) applied_.routes.push_back(std::move(state));
+    }
   }
 
   // The step itself is that of the whole job, which restarts on a spare.
@@ -320,13 +299,16 @@ class Faults {
 
   const Topology& topology_;
   bool restarts_;
+  bool divides_;  // messages over several paths, by what these carry; single packets see themselves what is
+                  // slow
   executor::RunOptions& options_;
   AppliedFaults applied_;
   struct Outage {
     Duration begin, end;  // during which routes avoid the links
-    std::vector<LinkId> links;
+    std::vector<NamedLink> links;
   };
   std::vector<Outage> outages_;
+  std::vector<NamedLink> down_throughout_;
   std::vector<Spell<LinkId>> capacities_;
   std::vector<Spell<RankId>> paces_;
   std::vector<Problem> problems_;
@@ -335,7 +317,7 @@ class Faults {
 
 AppliedFaults apply_faults(const Scenario& scenario, const Topology& topology, executor::RunOptions& options,
                            bool (*which)(const FaultSpec&)) {
-  Faults all(topology, scenario.reliability.has_value(), options);
+  Faults all(scenario, topology, options);
   for (std::size_t i = 0; i < scenario.faults.size(); ++i)
     if (which == nullptr || which(scenario.faults[i]))
       all.add(scenario.faults[i], "faults[" + std::to_string(i) + ']');

@@ -8,15 +8,20 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "topology/routes.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::scenario {
 struct AppliedFaults {
   std::vector<LinkId> dead;  // down from the beginning to the end: no route takes them
-  // From `at` on no route takes these either; the last one holds to the end.
+  // Where routing is adaptive: links between switches that carry less from the beginning on.
+  std::vector<topology::SlowLink> slow;
+  // From `at` on no route takes these dead ones either, and these are slow instead; the last one holds to the
+  // end.
   struct Routes {
     Duration at;
     std::vector<LinkId> dead;
+    std::vector<topology::SlowLink> slow;
   };
   std::vector<Routes> routes;
   std::vector<Duration> losses;  // when accelerators are lost, for the goodput

@@ -122,33 +122,35 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   return prepared;
 }
 
-// For every set of links that fails during the run: a router without them, and what is built on it.
+// For every set of links that fails or is slower during the run: a router that knows, and what is built on
+// it.
 void add_detours(const Scenario& scenario, const Prepared& prepared, const AppliedFaults& faults,
                  executor::RunOptions& run) {
-  std::map<std::vector<LinkId>, std::uint32_t> known;
-  for (std::size_t i = 0; i < faults.routes.size(); ++i) {
-    const AppliedFaults::Routes& routes = faults.routes[i];
+  using State = std::pair<std::vector<LinkId>, std::vector<topology::SlowLink>>;
+  std::map<State, std::uint32_t> known{{{{}, faults.slow}, executor::RouteChange::kFirst}};
+  std::uint32_t before = executor::RouteChange::kFirst;
+  for (const AppliedFaults::Routes& routes : faults.routes) {
+    const auto number = static_cast<std::uint32_t>(run.detours.size());
+    const State state{routes.dead, routes.slow};
+    const auto [detour, fresh] = known.try_emplace(state, number);
+    if (fresh) {
+      std::vector<LinkId> dead = faults.dead;
+      dead.insert(dead.end(), routes.dead.begin(), routes.dead.end());
+      executor::Detour made;
+      made.router = std::make_shared<const topology::Router>(
+          prepared.topology, scenario.run.seed, dead, scenario.network.packet.queue_pairs(), state.second);
+      made.nccl = std::make_shared<const collective::NcclModel>(
+          *made.router, library_choices(scenario), collective::TimeOptions{},
+          collective::searches_without(prepared.searches, faults.dead));
+      run.detours.push_back(std::move(made));
+    }
+    if (std::exchange(before, detour->second) == detour->second) continue;
     executor::RouteChange change;
     change.at = SimTime(routes.at);
-    change.last = i + 1 == faults.routes.size();
-    if (!routes.dead.empty()) {
-      const auto number = static_cast<std::uint32_t>(run.detours.size());
-      const auto [detour, fresh] = known.try_emplace(routes.dead, number);
-      change.detour = detour->second;
-      if (fresh) {
-        std::vector<LinkId> dead = faults.dead;
-        dead.insert(dead.end(), routes.dead.begin(), routes.dead.end());
-        executor::Detour made;
-        made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead,
-                                                               scenario.network.packet.queue_pairs());
-        made.nccl = std::make_shared<const collective::NcclModel>(
-            *made.router, library_choices(scenario), collective::TimeOptions{},
-            collective::searches_without(prepared.searches, faults.dead));
-        run.detours.push_back(std::move(made));
-      }
-    }
+    change.detour = detour->second;
     run.route_changes.push_back(change);
   }
+  if (!run.route_changes.empty()) run.route_changes.back().last = true;
 }
 
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
@@ -160,7 +162,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   if (progress != nullptr) run.poll = [progress] { progress->end_if_stopped(); };
   add_detours(scenario, prepared, faults, run);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
-                                scenario.network.packet.queue_pairs());
+                                scenario.network.packet.queue_pairs(), faults.slow);
   const FoldedScenario runs(scenario, prepared, router, faults.dead, run);
   if (progress != nullptr) progress->end_if_stopped();
   Simulated simulated;
@@ -216,7 +218,7 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
     run.explained = collectives != nullptr;
     add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
-                                  scenario.network.packet.queue_pairs());
+                                  scenario.network.packet.queue_pairs(), faults.slow);
     executor::Outcome outcome =
         FoldedScenario(scenario, prepared, router, faults.dead, run).run(run, progress);
     if (!outcome.complete) return {};
