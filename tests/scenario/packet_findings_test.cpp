@@ -105,7 +105,15 @@ TEST(PacketFindings, KeysThatOnlyPacketsHaveAreSaidUnderOtherModels) {
                                        "test.json", {}, library);
   const auto held = packet_findings(file, topology::build(file.topology, catalogue()));
   ASSERT_EQ(held.size(), 1);
-  EXPECT_EQ(held[0].message, "network.packet.congestion_control changes nothing: network.model is flow");
+  EXPECT_EQ(
+      held[0].message,
+      "network.packet.congestion_control changes nothing: network.model is flow, whose calibrated losses are "
+      "those of DCQCN with its default parameters");
+  EXPECT_THAT(held[0].remedy, HasSubstr("network.contention=ideal"));
+  Scenario ideal = file;
+  ideal.network.contention = ContentionForm::ideal;
+  EXPECT_THAT(packet_findings(ideal, topology::build(file.topology, catalogue()))[0].message,
+              testing::EndsWith("network.model is flow"));
   EXPECT_EQ(held[0].severity, report::Severity::note);
 }
 
