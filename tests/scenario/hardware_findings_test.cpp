@@ -206,11 +206,12 @@ TEST(HardwareFindings, SayWhichRatioWasBuiltWhereCablesDoNotMakeTheOneAskedFor) 
   EXPECT_THAT(words(two), IsEmpty());
 }
 
-// 35 nodes at 2:1 leave the last leaf of every rail partly empty, which is not another ratio: the full ones
-// have the one asked for. 1000:1 would be a thousandth of a cable.
+// 256 ports at 2:1 fill six leaves of 40 and leave 16 on a seventh, which is not another ratio: the full ones
+// have the one asked for. 1000:1 would be a twenty-fifth of a cable.
 TEST(HardwareFindings, CompareTheRatioOfFullLeavesWithTheOneAskedFor) {
-  const std::vector<std::string> many = {"topology.nodes=35", "workload.plan.dp=null",
-                                         "workload.plan.global_batch=null", "topology.fabric.tiers=2"};
+  const std::vector<std::string> many = {"topology.nodes=32", "workload.plan.dp=null",
+                                         "workload.plan.global_batch=null", "topology.fabric.kind=fat-tree",
+                                         "topology.fabric.tiers=2"};
   std::vector<std::string> two = many, thousand = many;
   two.push_back("topology.fabric.oversubscription=2");
   thousand.push_back("topology.fabric.oversubscription=1000");
