@@ -57,12 +57,16 @@ class Explain(unittest.TestCase):
         gain = self.gains(explained)["computation"]
         self.assertAlmostEqual(gain, SAVED, delta=0.02)
 
-    def test_a_part_that_buys_nothing_or_less_says_what_nccl_does(self):
-        # NCCL searches a DGX-1's rings among speeds 20 and 10 to 30 % more apart: NVLinks a tenth faster are used as before.
-        text = program.output("explain", "8xV100-dgx1")
-        after = text.split("faster would make the step", 1)[1].split("\n  NVLink ", 1)[1].split("\n  PCIe", 1)[0]
-        self.assertIn("no shorter", after.splitlines()[0])
-        self.assertIn("NCCL plans with speeds from a fixed list", " ".join(after.split()))
+    def test_faster_nvlinks_pay_though_nccl_plans_with_speeds_from_a_list(self):
+        # NCCL searches a DGX-1's rings among speeds 10 to 30 % apart, but its kernels send as fast as the wires carry: NVLinks
+        # a tenth faster buy something, at most a tenth of the time that they limit.
+        explained = self.explained("configs/8xV100-dgx1.json")
+        limited = sum(each["share"] for each in explained["critical_path_links"] if each["what"].startswith("NVLink"))
+        gain = self.gains(explained)["NVLink"]
+        self.assertGreater(gain, 0.005)
+        self.assertLessEqual(gain, SAVED * limited + 0.001)
+
+    def test_a_part_that_buys_less_than_nothing_says_what_nccl_does(self):
         for part in self.explained("configs/8xH100-ib.json")["what_if"]["parts"]:
             if part["gain"] < -0.001:
                 self.assertIn("NCCL chooses otherwise", part.get("choices", ""), part)
