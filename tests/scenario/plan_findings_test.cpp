@@ -35,6 +35,15 @@ TEST(PlanFindings, SayThatASlowRankIsAFastOne) {
   EXPECT_THAT(words(slow), HasSubstr("1.25 makes it 0.8 times as fast"));
 }
 
+// Modules that predict further tokens are trained; a decode step yields one token of each request.
+TEST(PlanFindings, SayThatPredictionLayersDoNotSpeculate) {
+  WorkloadSpec model = job();
+  model.model.prediction_layers = 1;
+  EXPECT_EQ(words(model), "");
+  model.task = workloads::Task::decode;
+  EXPECT_THAT(words(model), HasSubstr("prediction_layers has no effect"));
+}
+
 // Sets of 2025 for PyTorch are named by how it runs, so its newest plain year is 2024; Megatron has one of
 // 2025.
 TEST(PlanFindings, SayWhichSetAYearWithoutItsOwnIs) {
