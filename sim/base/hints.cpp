@@ -1,5 +1,7 @@
 #include "sim/base/hints.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "sim/base/lower_case.hpp"
@@ -52,5 +54,11 @@ std::string_view hint_of_key(std::string_view object, std::string_view key) {
 }
 std::string_view hint_of_value(std::string_view key, std::string_view value) {
   return find(kValues, key, value);
+}
+bool curly_quote_at(std::string_view text, std::size_t position) {
+  constexpr std::string_view kQuotes[] = {"\u201c", "\u201d", "\u2018", "\u2019"};
+  return std::any_of(std::begin(kQuotes), std::end(kQuotes), [&](std::string_view quote) {
+    return text.substr(std::min(position, text.size())).starts_with(quote);
+  });
 }
 }  // namespace topsim

@@ -1,6 +1,5 @@
 // Parses JSON text to a Value. The library's reader supplies tokens; it reads from our cursor, so the place
 // of every token is known.
-#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "sim/base/hints.hpp"
 #include "sim/config/document.hpp"
 
 namespace topsim::config {
@@ -302,11 +302,7 @@ std::string words_of(const Json::exception& error) {
 
 std::string Handler::help_for(const std::string& words) const {
   const auto says = [&](const char* what) { return words.find(what) != std::string::npos; };
-  constexpr const char* kCurly[] = {"\u201c", "\u201d", "\u2018", "\u2019"};
-  if (std::any_of(std::begin(kCurly), std::end(kCurly), [&](const char* quote) {
-        return std::string_view(text_).substr(std::min(token_start(), text_.size())).starts_with(quote);
-      }))
-    return "JSON has straight quotes: \"";
+  if (curly_quote_at(text_, token_start())) return "JSON has straight quotes: \"";
   if (says("unexpected ','")) return "one comma too many?";
   if (says("expected ','") || says("; expected '}'") || says("; expected ']'"))
     return "is a comma missing before this?";
