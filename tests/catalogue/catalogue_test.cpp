@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -154,9 +153,7 @@ class BrokenCatalogue : public testing::Test {
     }
     return {};
   }
-  fs::path directory_ =
-      fs::temp_directory_path() / ("topsim-catalogue-" + std::to_string(::getpid()) +
-                                   testing::UnitTest::GetInstance()->current_test_info()->name());
+  fs::path directory_ = fs::temp_directory_path() / "topsim-catalogue";
 };
 
 TEST_F(BrokenCatalogue, AFigureWithoutASourceIsRefusedAtItsPlace) {

@@ -2,7 +2,6 @@
 #include "sim/scenario/cluster/calibration.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -35,7 +34,7 @@ double predicted(const CongestionTable& table, const CongestionEntry& entry, Bou
 // A table of its own for TOPSIM_CONFIG_PATH.
 class OwnTable : public testing::Test {
  protected:
-  OwnTable() : folder_(fs::temp_directory_path() / ("topsim-calibration-" + std::to_string(::getpid()))) {
+  OwnTable() : folder_(fs::temp_directory_path() / "topsim-calibration") {
     fs::create_directories(folder_ / "calibration");
     if (const char* before = std::getenv("TOPSIM_CONFIG_PATH")) before_ = before;
   }

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <array>
@@ -67,8 +66,7 @@ TEST(ProtobufWriter, WritesTheExamplesOfTheFormatsOwnPage) {
 TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
   // test.sh installs protoc; a plain build need not have it.
   if (std::system("protoc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "protoc is not installed";
-  const auto file =
-      std::filesystem::temp_directory_path() / ("topsim-trace-" + std::to_string(::getpid()) + ".pftrace");
+  const auto file = std::filesystem::temp_directory_path() / "topsim-trace.pftrace";
   write_trace(file, sample_timeline());
   const std::string command = "protoc --decode=Trace --proto_path=" TOPSIM_SOURCE_DIR
                               "/tests/report perfetto.proto < " +
@@ -113,8 +111,7 @@ TEST(Trace, AnUnknownExtensionIsTheUsersMistake) {
 }
 
 TEST(Trace, IsPackedWhereTheNameEndsInGz) {
-  const auto file =
-      std::filesystem::temp_directory_path() / ("topsim-trace-" + std::to_string(::getpid()) + ".json.gz");
+  const auto file = std::filesystem::temp_directory_path() / "topsim-trace.json.gz";
   write_trace(file, sample_timeline());
   const std::string text = to_chrome_trace(sample_timeline());
   EXPECT_LT(std::filesystem::file_size(file), text.size());

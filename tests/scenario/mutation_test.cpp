@@ -1,7 +1,6 @@
 // Valid scenarios with random damage: each is either read or refused with a ConfigError that has a place;
 // nothing crashes, hangs or escapes as another exception.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -123,7 +122,7 @@ class Libraries {
 
  private:
   static inline const fs::path kConfigs = fs::absolute(TOPSIM_SOURCE_DIR) / "configs";
-  const fs::path folder_ = fs::temp_directory_path() / ("topsim-mutants-" + std::to_string(::getpid()));
+  const fs::path folder_ = fs::temp_directory_path() / "topsim-mutants";
   const config::Library all_{{kConfigs.string()}}, models_{{folder_.string()}};
 };
 

@@ -32,9 +32,7 @@ std::string content(const fs::path& path) {
 // A temporary folder, removed at the end.
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("topsim-test-" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
+  Folder() : path_(fs::temp_directory_path() / "topsim-test") { fs::create_directories(path_); }
   ~Folder() { fs::remove_all(path_); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name) << text;

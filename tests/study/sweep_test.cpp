@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -198,8 +197,7 @@ TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, {}), ConfigError);
   EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, {}), ConfigError);
   // A foreign database must stay as it is, including its journal.
-  const auto file =
-      std::filesystem::temp_directory_path() / ("topsim-foreign-" + std::to_string(::getpid()) + ".sqlite");
+  const auto file = std::filesystem::temp_directory_path() / "topsim-foreign.sqlite";
   std::filesystem::remove(file);
   Database(file.string()).run("CREATE TABLE theirs (x)");
   const auto bytes = [&] {

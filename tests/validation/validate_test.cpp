@@ -1,7 +1,6 @@
 #include "sim/validation/validate.hpp"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +16,7 @@ namespace fs = std::filesystem;
 
 class Files : public Test {
  protected:
-  Files() : folder_(fs::temp_directory_path() / ("topsim-validation-" + std::to_string(::getpid()))) {
+  Files() : folder_(fs::temp_directory_path() / "topsim-validation") {
     fs::create_directories(folder_ / "validation");
   }
   ~Files() override { fs::remove_all(folder_); }
