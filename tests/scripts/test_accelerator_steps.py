@@ -16,11 +16,13 @@ def measured(name, section):
 
 
 class AcceleratorSteps(unittest.TestCase):
-    def predicted(self, node, model, framework, sequence, micro_batch, recompute):
-        scenario = {"topology": {"node": node, "nodes": 1},
-                    "workload": {"model": model, "framework": framework, "sequence": sequence, "precision": "bf16",
-                                 "plan": {"micro_batch": micro_batch, "global_batch": micro_batch,
-                                          "recompute": recompute}},
+    def predicted(self, node, model, framework, sequence, micro_batch, recompute, **workload):
+        plan = {"micro_batch": micro_batch, "global_batch": micro_batch, "recompute": recompute}
+        return self.run_of(node, {"model": model, "framework": framework, "sequence": sequence, "plan": plan,
+                                  **workload})
+
+    def run_of(self, node, workload):
+        scenario = {"topology": {"node": node, "nodes": 1}, "workload": {"precision": "bf16", **workload},
                     "run": {"steps": 1, "warmup": 1}}
         with program.temporary_folder() as folder:
             path = f"{folder}/step.json"
@@ -79,6 +81,55 @@ class AcceleratorSteps(unittest.TestCase):
                 result = self.predicted(node, model, "fsdp@2026-compile" if step["compiled"] else "fsdp@2026-eager",
                                         step["sequence"], step["micro_batch"], step["recompute"])
                 self.check(step, result["step"]["seconds"], step["step"], least, 0)
+
+    def test_tokens_one_by_one_read_within_five_percent(self):
+        for step in measured("h100-sxm5-steps", "steps_decode"):
+            model = {"vocab": 128256, "gated_ffn": True, **LLAMA["8b"], "layers": step["layers"]}
+            result = self.run_of("h100x1", {"model": model, "task": "decode", "sequence": step["cached"],
+                                            "compute": {"cuda_graph": True},
+                                            "plan": {"micro_batch": step["requests"]}})
+            self.check(step, result["step"]["seconds"], step["time"] * 1e-6, -0.05, 0.05)
+
+    # Kernels are compared, because the host of that machine, which `launched` waits for, is no DGX H100's.
+    def test_kernels_of_adapters_read_up_to_an_eighth_slow_and_their_peaks_within_six_percent(self):
+        for step in measured("h100-sxm5-steps", "steps_lora"):
+            model = {"vocab": 128256, "gated_ffn": True, **LLAMA["8b"], "layers": step["layers"]}
+            targets = ["qkv", "proj"] + (["fc1", "fc2"] if step["targets"] == "all" else [])
+            result = self.predicted("h100x1", model, "ddp@2026", step["sequence"], step["micro_batch"],
+                                    "full" if step["recomputed"] else "none", task="lora",
+                                    lora={"rank": 16, "targets": targets})
+            self.check(step, result["accelerators"]["busy_seconds"], step["kernels"], 0, 0.13)
+            self.check(step, result["memory"]["per_accelerator_bytes"], step["peak"], -0.06, 0.06)
+
+    # What a ring adds to a layer: the same tokens a rank with and without one, everything else alike. Rings of
+    # 4,096 tokens a rank wait for their host; the measured ones copy the blocks that a network would bring.
+    def test_pytorchs_ring_attention_takes_its_kernels_and_its_copies(self):
+        whole = []
+        for step in measured("h100-sxm5-steps", "context"):
+            ring, alone = (self.busy_of_attention(step, cp) for cp in (step["ranks"], 1))
+            others = step["alone"] + step["alone_backward"]
+            published = step["forward"] + step["backward"]
+            least = -0.05 if step["tokens"] > 4096 else -0.2
+            whole.append(((ring - alone) * 1e6 + others) / published - 1)
+            self.check(step, (ring - alone) * 1e6 + others, published, least, 0.05)
+        self.assertLess(abs(sum(whole) / len(whole)), 0.05)
+
+    def busy_of_attention(self, step, cp):
+        layers = 4
+        model = {"layers": layers, "hidden": 128 * step["heads"], "heads": step["heads"], "kv_heads": step["heads"],
+                 "ffn": 4096, "vocab": 8192, "gated_ffn": True}
+        plan = {"dp": 8 // cp, "cp": cp, "micro_batch": 1, "global_batch": 8 // cp, "recompute": "none"}
+        result = self.run_of("hgx-h100", {"model": model, "framework": "fsdp@2025-eager", "plan": plan,
+                                          "sequence": step["tokens"] * cp})["accelerators"]
+        return (result["busy_seconds"] - result["slowed_seconds"]) / layers
+
+    # One of the three, whose recomputation is whole, read 10 % slow, the others 5 and 9 % fast.
+    def test_steps_in_8_bits_read_within_eleven_percent(self):
+        for step in measured("h100-sxm5-steps", "steps_fp8"):
+            model = {"vocab": 128256, "gated_ffn": True, **LLAMA[step["model"]], "layers": step["layers"]}
+            result = self.predicted("h100x1", model, "fsdp@2026-compile", step["sequence"], step["micro_batch"],
+                                    step["recompute"], precision="fp8")
+            self.check(step, result["step"]["seconds"], step["step"], -0.11, 0.11)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ SECTIONS = {
     "steps": "steps",
     "steps_ddp": "steps",
     "steps_jax": "steps_jax",
+    "steps_fp8": "steps_more",
+    "steps_lora": "steps_more",
+    "steps_decode": "steps_more",
+    "context": "context",
 }
 
 
