@@ -62,7 +62,8 @@ struct Link {
   LinkKind kind = LinkKind::other;
   std::uint16_t count = 1;
   std::uint16_t type = 0;  // index into Topology::link_types(): "ib-ndr", "nvlink4", "pcie5-x16"
-  // Usable by payload: line rate x encoding x header efficiency; what the flow model shares.
+  // Usable by payload: line rate x encoding x header efficiency, and what credits let through of it
+  // (credits.hpp); what the flow model shares.
   BytesPerSecond capacity;
   BytesPerSecond line_rate;  // on the wire; what the packet model serialises at
   Duration latency{};  // propagation plus what the far end adds (a switch's port-to-port time, a bridge's)
@@ -74,6 +75,9 @@ struct LinkType {
   std::string label;        // "NDR 400 Gbit/s", "NVLink4 x18", "RoCE, here 200 Gbit/s", for people
   std::string source;       // where the figures come from
   std::string transport{};  // Ethernet: "roce", "tcp", ...; empty: not known
+  // InfiniBand: the payload that credits let one cable have on the way (credits.hpp). 0: that of packets of
+  // 4 KiB.
+  Bytes on_the_way{};
 };
 
 // Facts of a device model that its library (NCCL's choices depend on them) or a network model reads.
@@ -171,13 +175,15 @@ class Topology {
   // Every name of an explicit topology was given; else names follow from kind, node and index.
   [[nodiscard]] bool has_explicit_names() const { return !explicit_names_.empty(); }
 
-  // A copy whose links have other figures (what a faster part would buy, faults). REQUIRES: `change` leaves
-  // the ends, type and kind of a link alone.
+  // A copy whose links have other figures (what a faster part would buy, faults). Credits still bound them; a
+  // capacity that they had bound does not grow where `change` makes a latency shorter. REQUIRES: `change`
+  // leaves the ends, type and kind of a link alone.
   template <class Change>
   [[nodiscard]] Topology with_links(Change&& change) const {
     Topology copy = *this;
     copy.spell_out_copies();
     for (Link& link : copy.links_) change(link);
+    copy.bound_by_credits();
     return copy;
   }
 
@@ -206,6 +212,7 @@ class Topology {
  private:
   friend class TopologyBuilder;
   void spell_out_copies();
+  void bound_by_credits();       // credits.cpp
   std::vector<Device> devices_;  // of nodes that are copies those of the first, then all others
   std::vector<Link> links_;      // the same
   // Links of the first of such nodes by where they start, and all others.

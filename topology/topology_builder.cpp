@@ -182,6 +182,7 @@ Topology TopologyBuilder::finish() && {
   for (const std::string& name : result_.explicit_names_)
     if (!seen.insert(name).second) throw InternalError("two devices are called " + name);
   list_devices();
+  result_.bound_by_credits();
   return std::move(result_);
 }
 

@@ -183,6 +183,37 @@ TEST(PacketNetwork, IsBoundByTheCapacityOfALinkAsTheFluidIs) {
   }
 }
 
+// 2047 blocks of 64 B hold 31 packets of 4 KiB (65 blocks each), which is what a lane has on the way there
+// and back: 5 ns a metre each way, and the switch once, 0.25 us. Gbit/s:
+//   100 m   31 x 4096 B / 1.25 us = 813, more than the 397.5 that headers leave of 400
+//   500 m   31 x 4096 B / 5.25 us = 193.5
+//   2 km    31 x 4096 B / 20.25 us = 50.16
+// The first bytes take 22 us, 0.2 % or less.
+TEST(PacketNetwork, ALongInfinibandCableCarriesWhatItsCreditsLetThroughAsInTheFluid) {
+  const std::pair<double, double> rows[] = {{100, 397.5}, {500, 193.5}, {2000, 50.16}};
+  for (const auto& [metres, expected] : rows) {
+    SCOPED_TRACE(metres);
+    topology::TopologySpec spec = topology::test::cluster("hgx-h100", 2, "rail");
+    spec.fabric.link.use = "ib-ndr";
+    spec.fabric.length = {Metres(metres)};
+    spec.fabric.switch_model.latency = 250_ns;
+    const Topology cluster = topology::build(spec, topology::test::catalogue());
+    const topology::Router router(cluster, 1);
+    std::vector<double> capacities;
+    for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
+    topology::Route route;
+    std::vector<Usage> usage;
+    const Transfer transfer = message(router, 0, 8, 512e6, route, usage);
+    FlowNetwork flow(capacities);
+    PacketNetwork packets(router, PacketSpec{});
+    const double fluid = seconds(run(flow, transfer)), packet = seconds(run(packets, transfer));
+    EXPECT_NEAR(512e6 * 8e-9 / fluid, expected, expected * 0.005);
+    EXPECT_NEAR(packet / fluid, 1, 0.005);
+    for (const Usage& use : usage)
+      EXPECT_LE(packets.record(use.link).peak_rate, capacities[use.link] * 1.00001);
+  }
+}
+
 // PXN: the first accelerator sends to two of the other node, so the messages leave by the NICs beside the
 // second and the third. The second's cable is a hundred times slower. Its message waits in the buffer there
 // and must not delay the other.

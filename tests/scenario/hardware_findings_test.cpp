@@ -73,6 +73,35 @@ TEST(HardwareFindings, SayThatInfinibandHashesNothing) {
               testing::Not(HasSubstr(said)));
 }
 
+// 31 packets of 4 KiB there and back. 300 m between two switches of 0.25 us take 3.5 us: 290 Gbit/s. 200 m
+// take 2.5 us, less than the 2.556 for which 31 packets last at the 49.68 GB/s of NDR's payload.
+TEST(HardwareFindings, SayWhichInfinibandCablesAreTooLongForTheirCredits) {
+  const auto far = [](const char* link, int metres) {
+    return words({fmt::format(R"(topology.fabric={{"kind": "rail", "link": "{}", "length": "{} m", )"
+                              R"("switch": {{"latency": "250 ns"}}}})",
+                              link, metres)});
+  };
+  EXPECT_THAT(far("ib-ndr", 300),
+              HasSubstr("from leaf0 to spine0 carries 290 of 400 Gbit/s: there and back take 3.5 us"));
+  EXPECT_THAT(far("ib-ndr", 200), testing::Not(HasSubstr("on the way")));
+  EXPECT_THAT(far("roce-400g", 300), testing::Not(HasSubstr("on the way")));
+}
+
+// A spine above eight leaves of eight boxes has 64 cables. With 0.6 us of a switch, 10 km put 3 x 50 GB/s
+// x 50.6 us on each, 485.8 MB of the 160 MB of an SN5600; 2 km 101.8.
+TEST(HardwareFindings, SayWhereCablesAreTooLongForTheHeadroomOfPfc) {
+  const auto far = [](int kilometres, const char* pfc) {
+    return words({fmt::format(R"(topology.fabric={{"kind": "rail", "link": "roce-400g", "length": "{} km", )"
+                              R"("switch": {{"use": "sn5600", "latency": "600 ns"}}}})",
+                              kilometres),
+                  pfc});
+  };
+  const char *on = "network.packet.pfc.enabled=true", *off = "network.packet.pfc.enabled=false";
+  EXPECT_THAT(far(10, on), HasSubstr("the 64 cables of spine0 is 486 MB, and its ports share 160 MB"));
+  EXPECT_THAT(far(2, on), testing::Not(HasSubstr("under way on")));
+  EXPECT_THAT(far(10, off), testing::Not(HasSubstr("under way on")));
+}
+
 // A V100's fp16 units compute no bf16 (10.65 TFLOP/s measured).
 TEST(HardwareFindings, SayWhichUnitsComputeBf16) {
   const std::vector<std::string> volta = {"topology.node=dgx-1-v100", "workload.model=llama3-8b"};

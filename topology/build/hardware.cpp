@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/base/error.hpp"
+#include "topology/credits.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -88,6 +89,7 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
   LinkFigures f;
   f.kind = link.kind;
   f.type = {id, link.label, link.source, link.transport};
+  if (link.kind == LinkKind::infiniband) f.type.on_the_way = payload_on_the_way(link.mtu, link.header);
   f.line_rate = link.line_rate;
   f.capacity = choice.capacity.value_or(payload_capacity(link));
   f.capacity_at_nic = choice.capacity.value_or(payload_capacity_at_nic(link));

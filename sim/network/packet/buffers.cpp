@@ -8,16 +8,16 @@
 #include "sim/base/error.hpp"
 #include "sim/network/packet/hop.hpp"
 #include "sim/network/packet/pfc_queue.hpp"
+#include "topology/credits.hpp"
 
 namespace topsim::network::packet {
 namespace {
+static_assert(kBlock == topology::kCreditBlock);
+
 // Adaptive switches grade the queues of their ports and take any port of the best grade: eight grades
 // (quality bands 0 to 7 of dynamic load balancing, docs of Junos egress-quantization; NVIDIA's graded ports,
 // US 2025/0039109), here eighths of what a lane of default size holds.
 constexpr double kGrades = 8;
-
-// What a lane can advertise, in blocks: half of the counters' range of 4096, less one [IBTA 7.9].
-constexpr double kMostAdvertised = 2047;
 
 // Bytes that one port may hold of a shared buffer, whatever its size: Ingress counts in 32 bits.
 constexpr double kMostOfAPort = 2e9;
@@ -63,7 +63,7 @@ void Core::set_up_buffers() {
     double buffer = deep;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value()) * port.cables;
-      buffer = std::min(buffer, kMostAdvertised * kBlock * port.cables);
+      buffer = std::min(buffer, 1.0 * topology::kMostCredits * kBlock * port.cables);
     }
     credit_total_[p] = static_cast<std::uint32_t>(buffer / kBlock);
     if (credit_total_[p] < most_blocks_) refuse_lanes(credit_total_[p], most_blocks_);

@@ -7,6 +7,7 @@
 #include "sim/base/error.hpp"
 #include "sim/config/quantity.hpp"
 #include "topology/cables.hpp"
+#include "topology/credits.hpp"
 
 namespace topsim::network::packet {
 namespace {
@@ -101,8 +102,15 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     graph.ports.push_back(port);
   }
   const Framing framing = framing_of(graph, spec);
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (graph.ports[i].framed) graph.ports[i].rate = wire_rate(links[i], framing);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    PortSpec& port = graph.ports[i];
+    if (!port.framed) continue;
+    // Between waits for credits, which have events of their own, a port sends at its rate.
+    const topology::Link link = links[i];
+    const bool waits = port.flow_control == FlowControl::credit && link.line_rate.value() > 0 &&
+                       topology::waits_for_credits(topology, link, links[port.reverse]);
+    port.rate = waits ? link.line_rate : wire_rate(link, framing);
+  }
   return graph;
 }
 
@@ -305,6 +313,16 @@ LinkRecord PacketNetwork::record(LinkIndex link) const {
   record.bytes += fluid.bytes;
   record.busy += fluid.busy;
   record.peak_rate = std::max(record.peak_rate, fluid.peak_rate);
+  // A port that waits for credits is not free: it carries its capacity on average, not the rate of its
+  // packets.
+  const auto links = router_.topology().links();
+  const PortSpec& port = graph_.ports[link];
+  const double most = links[link].capacity.value();
+  if (port.framed && record.peak_rate > most * (1 + 1e-9) &&
+      topology::waits_for_credits(router_.topology(), links[link], links[port.reverse])) {
+    record.busy = from_seconds(seconds(record.busy) * record.peak_rate / most);
+    record.peak_rate = most;
+  }
   return record;
 }
 

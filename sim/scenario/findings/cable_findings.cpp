@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "sim/base/suggest.hpp"
 #include "topology/build.hpp"
+#include "topology/cables.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
+#include "topology/credits.hpp"
 #include "topology/line_rates.hpp"
 
 namespace topsim::scenario {
@@ -113,12 +118,98 @@ void find_hashed_infiniband(const topology::Topology& topology, std::vector<repo
                  "topology.fabric.routing", "\"adaptive\" is what InfiniBand has where the key is left out"});
 }
 
+// Where the scenario says how far it is.
+std::string distance_key(const topology::TopologySpec& spec) {
+  if (spec.node.use.empty()) return "topology.links";
+  return spec.fabric.length.empty() ? "topology.fabric.link.latency" : "topology.fabric.length";
+}
+
+// Of all such cables the one that loses the largest share.
+void find_long_infiniband(const topology::TopologySpec& spec, const topology::Topology& topology,
+                          std::vector<report::Finding>& out) {
+  struct Held {
+    topology::Link there, back;
+    double share;
+  };
+  std::optional<Held> worst;
+  for (const LinkId id : topology.cables()) {
+    const topology::Link there = topology.link(id);
+    if (!topology::may_wait_for_credits(topology, there)) continue;
+    const double share = there.capacity / there.line_rate;
+    if (worst && share >= worst->share) continue;
+    const std::optional<LinkId> other = topology::other_direction(topology, id);
+    if (!other || !topology::waits_for_credits(topology, there, topology.link(*other))) continue;
+    worst = {there, topology.link(*other), share};
+  }
+  if (!worst) return;
+  const double trip = seconds(worst->there.latency + worst->back.latency);
+  // As long as the cable's whole rate would need.
+  const double short_enough = trip * worst->share;
+  const double too_long = (trip - short_enough) / (2 * seconds(topology::kPropagationPerMetre));
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format(
+           "a cable from {} to {} carries {:.3g} of {:.4g} Gbit/s: there and back take {:.3g} us, and "
+           "an InfiniBand lane has at most {} blocks of {} B on the way",
+           topology.name(worst->there.from), topology.name(worst->there.to),
+           worst->there.capacity.value() * 8e-9 / worst->there.count,
+           worst->there.line_rate.value() * 8e-9 / worst->there.count, trip * 1e6, topology::kMostCredits,
+           topology::kCreditBlock),
+       distance_key(spec),
+       fmt::format("at most {:.3g} us keep its rate, {:.0f} m less of cable; farther, take systems for long "
+                   "distances such as NVIDIA MetroX, or Ethernet whose headroom is as large as the distance",
+                   short_enough * 1e6, std::ceil(too_long))});
+}
+
+// What PFC finds under way on each cable into a switch, three times rate x one-way delay [HPCC]
+// (network/packet/pfc_queue.hpp), is set aside in the buffer that its ports share.
+void find_long_pfc(const Scenario& scenario, const topology::Topology& topology,
+                   std::vector<report::Finding>& out) {
+  const network::packet::PacketSpec& spec = scenario.network.packet.spec;
+  if (spec.flow_control_on(false) != network::packet::FlowControl::pfc || spec.buffer.headroom) return;
+  struct Kept {
+    double bytes = 0;
+    std::uint32_t cables = 0;
+  };
+  std::map<DeviceId, Kept> kept;
+  for (const LinkId id : topology.cables()) {
+    const topology::Link link = topology.link(id);
+    if (link.kind != topology::LinkKind::ethernet || topology.type_of(id).transport != "roce") continue;
+    // The mean of both directions; each adds its half.
+    const double half = 1.5 * link.line_rate.value() * seconds(link.latency) * spec.lanes.count;
+    for (const DeviceId end : {link.from, link.to}) {
+      const topology::Device device = topology.device(end);
+      if (device.kind != DeviceKind::fabric_switch) continue;
+      kept[end].bytes += half / device.count;
+      if (end == link.to) kept[end].cables += link.count / device.count;
+    }
+  }
+  const auto share_of = [&](const auto& row) {
+    const Bytes buffer = spec.buffer.total.value_or(topology.facts_of(row.first).buffer);
+    return buffer.value() == 0 ? 0 : row.second.bytes / static_cast<double>(buffer.value());
+  };
+  const auto worst = std::max_element(
+      kept.begin(), kept.end(), [&](const auto& a, const auto& b) { return share_of(a) < share_of(b); });
+  if (worst == kept.end() || share_of(*worst) <= 1) return;
+  const auto& [device, each] = *worst;
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format("what PFC finds under way on the {} cables of {} is {:.3g} MB, and its ports share "
+                   "{:.3g} MB: packets would be lost",
+                   each.cables, topology.name(device), each.bytes * 1e-6,
+                   each.bytes * 1e-6 / share_of(*worst)),
+       distance_key(scenario.topology),
+       "shorter cables, fewer of them on a switch, or a switch with a deep buffer"});
+}
+
 }  // namespace
 
 std::vector<report::Finding> cable_findings(const Scenario& scenario, const topology::Topology& topology,
                                             const topology::Catalogue& catalogue) {
   std::vector<report::Finding> out;
   find_hashed_infiniband(topology, out);
+  find_long_infiniband(scenario.topology, topology, out);
+  find_long_pfc(scenario, topology, out);
   if (scenario.topology.node.use.empty()) return out;
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, scenario.topology.node, fabric.link, out);
