@@ -74,6 +74,7 @@ class Carrier {
   // The link class that limited the call at its end; a number beyond them: its own cap; kNone: not known.
   [[nodiscard]] virtual std::uint32_t bottleneck(std::uint32_t /*call*/) const { return fold::System::kNone; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
+  [[nodiscard]] virtual std::optional<Crowd> crowd(SimTime /*end*/) const { return std::nullopt; }
   // What the carrier does not model of the calls, one sentence each.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // Whether what a link class can carry depends on what runs.

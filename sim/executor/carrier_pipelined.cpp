@@ -103,6 +103,9 @@ class Pipelined final : public Carrier {
 
   [[nodiscard]] std::uint32_t bottleneck(std::uint32_t call) const override { return bottlenecks_[call]; }
   [[nodiscard]] double least_efficiency() const override { return contention_ ? contention_->least() : 1; }
+  [[nodiscard]] std::optional<Crowd> crowd(SimTime end) const override {
+    return contention_ ? contention_->longest_crowd(end) : std::nullopt;
+  }
   [[nodiscard]] bool varies(std::uint32_t link) const override {
     return contention_ && contention_->governs(link);
   }

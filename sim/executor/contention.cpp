@@ -27,6 +27,13 @@ double table_port(std::string_view fabric) {
   return network::packet::kCalibratedRate.value() * framing.payload_share();
 }
 
+// Credits, or PFC under RoCE, and no congestion control.
+bool nothing_slows_senders(std::string_view fabric, const network::packet::PacketSpec& spec) {
+  const bool infiniband = fabric == "infiniband";
+  return spec.flow_control_on(infiniband) != network::packet::FlowControl::none &&
+         spec.congestion_on(infiniband) == network::packet::CongestionControlKind::none;
+}
+
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
   return nearest(value * kOne);
@@ -71,6 +78,10 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     const std::size_t row = (fabric == "roce" ? 0 : kKinds) + kind;
     if (curves_[row].empty()) continue;
     ports_[l].curve = &curves_[row];
+    if (kind == kToNic && nothing_slows_senders(fabric, options.packet)) {
+      ports_[l].crowd = static_cast<std::uint32_t>(crowds_.size());
+      crowds_.push_back({{.port = link.members.front()}, {}});
+    }
     if (fabric == "roce" && kind != kToNic) ports_[l].buffer = buffers.of(lower_of(topology, one));
   }
   buffers_ = std::move(buffers).all();
@@ -172,6 +183,29 @@ void Contention::scale(std::uint32_t link, double factor) {
   if (!std::exchange(ports_[link].changed, true)) changed_ports_.push_back(link);
 }
 
+void Contention::count_crowd(const Port& port, SimTime now) {
+  CrowdedPort& each = crowds_[port.crowd];
+  // A failed link is another matter: nothing is on the way to it.
+  const double load = port.factor > 0 ? static_cast<double>(port.load) / kOne / port.factor : 0;
+  if (load < (port.factor < 1 ? Crowd::kSlowed : Crowd::kLoad)) {
+    if (each.since) each.crowd.time += now - *each.since;
+    each.since.reset();
+    return;
+  }
+  if (!each.since) each.since = now;
+  each.crowd.load = std::max(each.crowd.load, load);
+}
+
+std::optional<Crowd> Contention::longest_crowd(SimTime end) const {
+  std::optional<Crowd> longest;
+  for (const CrowdedPort& each : crowds_) {
+    Crowd crowd = each.crowd;
+    if (each.since) crowd.time += std::max(end - *each.since, Duration{});
+    if (crowd.time > (longest ? longest->time : Duration{})) longest = crowd;
+  }
+  return longest;
+}
+
 void Contention::settle(network::Network& network, SimTime now) {
   for (const std::uint32_t link : changed_sources_) {
     sources_[link].changed = false;
@@ -195,6 +229,7 @@ void Contention::settle(network::Network& network, SimTime now) {
   for (const std::uint32_t link : changed_ports_) {
     Port& port = ports_[link];
     port.changed = false;
+    if (port.crowd != kNone) count_crowd(port, now);
     const double efficiency = efficiency_of(port);
     const double capacity = port.capacity * port.factor * efficiency;
     least_ = std::min(least_, efficiency);

@@ -15,9 +15,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/executor/options.hpp"
+#include "sim/executor/outcome.hpp"
 #include "sim/executor/switch_buffers.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/network.hpp"
@@ -40,10 +42,13 @@ class Contention {
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // The lowest efficiency of any link so far; 1: no flows met.
   [[nodiscard]] double least() const { return least_; }
+  // Of the ports whose senders no congestion control slows.
+  [[nodiscard]] std::optional<Crowd> longest_crowd(SimTime end) const;
 
  private:
   // Loads and demands in 2^-32: their sums are exact, in whatever order flows come and go.
   using Fixed = std::int64_t;
+  static constexpr std::uint32_t kNone = fold::System::kNone;
   struct Share {
     network::LinkIndex link;
     double load;
@@ -60,8 +65,13 @@ class Contention {
     double capacity = 0, factor = 1, given = 0;
     Fixed load = 0, weighted_size = 0;  // load x logarithm of bytes
     const network::CongestionStack* curve = nullptr;
-    std::uint32_t buffer = 0;  // of buffers_
+    std::uint32_t buffer = 0;     // of buffers_
+    std::uint32_t crowd = kNone;  // of crowds_
     bool changed = false;
+  };
+  struct CrowdedPort {
+    Crowd crowd;
+    std::optional<SimTime> since;  // now
   };
   struct Source {
     double capacity = 0;    // 0: no port from a NIC to the fabric
@@ -74,6 +84,7 @@ class Contention {
   Flow& flow_of(std::uint32_t activity);
   void change(std::uint32_t activity, int by);
   void add(const Flow& flow, int times);
+  void count_crowd(const Port& port, SimTime now);
   [[nodiscard]] double offer_of(const Flow& flow) const;
   [[nodiscard]] double efficiency_of(const Port& port);
   [[nodiscard]] double table_efficiency(const Port& port) const;
@@ -83,7 +94,8 @@ class Contention {
   std::vector<SwitchBuffer> buffers_;
   std::vector<Port> ports_;      // by link class
   std::vector<Source> sources_;  // by link class
-  std::vector<Flow> flows_;      // by activity
+  std::vector<CrowdedPort> crowds_;
+  std::vector<Flow> flows_;  // by activity
   struct Remembered {
     const network::CongestionStack* curve = nullptr;
     std::uint32_t buffer = 0;

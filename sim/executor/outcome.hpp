@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,17 @@ struct PathLeg {
   Duration slowed{};       // computing: of the share, what communication beside it cost
 };
 
+// A port into a NIC that senders had more for than it carries, where nothing slows them: credits or PFC then
+// stop whatever waits behind their packets, and a fluid model does not show whom.
+struct Crowd {
+  // From which load on it counts: three senders, since two meet now and then in any step; less on a port that
+  // a fault slows, which lasts.
+  static constexpr double kLoad = 2.5, kSlowed = 1.5;
+  LinkId port;
+  double load = 0;  // of its capacity, the most at a time
+  Duration time{};  // for which it was crowded
+};
+
 struct Outcome {
   std::vector<Duration> step_times;  // measured steps
   SimTime measured_begin{}, end{};
@@ -117,6 +129,7 @@ struct Outcome {
   std::size_t group_classes = 0;
   CollectiveForm form = CollectiveForm::pipelined;  // in which calls were carried, whatever was asked
   double least_efficiency = 1;                      // of a link that flows met on (RunOptions::congestion)
+  std::optional<Crowd> crowd;                       // the longest of the run, if any port was crowded
   std::vector<std::string> network_remarks;         // what the network model has to report, a sentence each
   bool folded = true, complete = true;
 };

@@ -87,6 +87,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
                         shares_as_fluid && (form != CollectiveForm::hops));
   outcome.form = form;
   outcome.least_efficiency = carrier->least_efficiency();
+  outcome.crowd = carrier->crowd(outcome.end);
   outcome.network_remarks = carrier->remarks();
   if (packets != nullptr) {
     outcome.packets = packets->packets();

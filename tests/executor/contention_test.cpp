@@ -119,6 +119,54 @@ TEST_F(TwoSendersOnInfiniband, LoseByHowLongTheySend) {
   EXPECT_NEAR(left_after(16, "infiniband"), 0.5005, 1e-4);
 }
 
+// At a NIC of half their speed, one sender has twice what its port carries, which counts only with a fault,
+// and both have four times that, here for 3 us. A fault that leaves half of it makes four of the two, for the
+// 2 us until the run ends. No congestion control slows them.
+TEST_F(TwoSendersOnInfiniband, CrowdTheirReceiverWhichCreditsAnswerWithStops) {
+  using namespace topsim::literals;
+  system_.links[2].capacity = BytesPerSecond(25e9);
+  Contention contention(system_, topology_, options_);
+  contention.started(0);
+  contention.settle(network_, SimTime(1_us));
+  EXPECT_FALSE(contention.longest_crowd(SimTime(2_us)));
+  contention.started(1);
+  contention.settle(network_, SimTime(2_us));
+  contention.ended(0);
+  contention.settle(network_, SimTime(5_us));
+  ASSERT_TRUE(contention.longest_crowd(SimTime(9_us)));
+  EXPECT_EQ(contention.longest_crowd(SimTime(9_us))->port, LinkId(2));
+  EXPECT_EQ(contention.longest_crowd(SimTime(9_us))->time, 3_us);
+  EXPECT_DOUBLE_EQ(contention.longest_crowd(SimTime(9_us))->load, 4);
+  contention.scale(2, 0.5);
+  contention.settle(network_, SimTime(7_us));
+  EXPECT_EQ(contention.longest_crowd(SimTime(9_us))->time, 5_us);
+}
+
+// InfiniBand's congestion control slows senders if it is on; RoCE has DCQCN if nobody turns it off. Without
+// PFC packets are lost instead of stopped.
+TEST_F(TwoSendersOnInfiniband, CrowdNobodyUnderCongestionControl) {
+  system_.links[2].capacity = BytesPerSecond(25e9);
+  options_.packet.congestion_control.kind = network::packet::CongestionControlKind::infiniband;
+  Contention contention(system_, topology_, options_);
+  for (const std::uint32_t sender : {0U, 1U}) contention.started(sender);
+  contention.settle(network_, SimTime{});
+  EXPECT_FALSE(contention.longest_crowd(SimTime(Duration(1'000'000))));
+}
+TEST_F(TwoSenders, CrowdTheirReceiverWhereDcqcnIsOffAndPfcIsOn) {
+  system_.links[2].capacity = BytesPerSecond(25e9);
+  const auto crowded = [&] {
+    Contention contention(system_, topology_, options_);
+    for (const std::uint32_t sender : {0U, 1U}) contention.started(sender);
+    contention.settle(network_, SimTime{});
+    return contention.longest_crowd(SimTime(Duration(1'000'000))).has_value();
+  };
+  EXPECT_FALSE(crowded());
+  options_.packet.congestion_control.kind = network::packet::CongestionControlKind::none;
+  EXPECT_TRUE(crowded());
+  options_.packet.pfc.enabled = false;
+  EXPECT_FALSE(crowded());
+}
+
 TEST_F(TwoSendersOverTcp, HaveNoRowsInTheTable) {
   Contention contention(system_, topology_, options_);
   contention.started(0);

@@ -59,6 +59,25 @@ TEST(Contention, HasTheStepsOfRunsAtItsEndsAsInterval) {
       << finding->message;
 }
 
+// A quarter of a cable's rate is left on the way to one NIC. The rings go on sending four times that into it,
+// which on InfiniBand only credits answer. Congestion control slows the senders; a whole fabric has no such
+// port.
+TEST(Contention, SaysWhichPortHasMoreSentToItThanItCarriesUnderCreditsAlone) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const auto said = [&](const std::vector<std::string>& changes) {
+    const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+    for (const report::Finding& finding : simulate(scenario, catalogue, {}, nullptr).result.findings)
+      if (finding.path == "network.model") return finding.message;
+    return std::string();
+  };
+  const std::string slow =
+      R"(faults=[{"kind": "link_degraded", "target": "node2/nic3 - leaf3", "factor": 0.25}])";
+  EXPECT_NE(said({slow}).find("4 times as much for leaf3 -> node2/nic3 as it carries"), std::string::npos);
+  EXPECT_EQ(said({slow, "network.packet.congestion_control=infiniband"}), "");
+  EXPECT_EQ(said({}), "");
+}
+
 // Calls meet on the NICs between the racks and leave 0.57 to 0.70 of what NCCL could drive. So their part of
 // the critical path waits for the cable, not for NCCL.
 TEST(CriticalPath, NamesTheLinkOnWhichCallsMeet) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,10 @@ class BenchContention {
   void ended(std::span<const network::Completion> flows, network::Network& network, SimTime now);
   // Least efficiency any link had since they began.
   [[nodiscard]] double least() const { return contention_ ? contention_->least() : 1; }
+  // In all links, until then.
+  [[nodiscard]] std::optional<executor::Crowd> longest_crowd(SimTime end) const {
+    return contention_ ? contention_->longest_crowd(end) : std::nullopt;
+  }
 
  private:
   const topology::Topology& topology_;

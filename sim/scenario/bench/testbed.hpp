@@ -69,6 +69,10 @@ class Testbed {
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return network_.packets; }
   // The lowest efficiency of a port where flows met; 1: none met.
   [[nodiscard]] double least_efficiency() const { return contention_ ? contention_->least() : 1; }
+  // Of the last run(), until `end`.
+  [[nodiscard]] std::optional<executor::Crowd> longest_crowd(Duration end) const {
+    return contention_ ? contention_->longest_crowd(SimTime(end)) : std::nullopt;
+  }
 
  private:
   struct Faulty {

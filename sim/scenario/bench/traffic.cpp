@@ -14,6 +14,7 @@
 #include "sim/scenario/bench/testbed.hpp"
 #include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
+#include "sim/scenario/run/network_findings.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario {
@@ -185,6 +186,10 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
         fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
                     "(topsim calibrate); network.contention=ideal leaves it out",
                     100 * testbed.least_efficiency()));
+  if (const auto crowd = testbed.longest_crowd(traffic.last)) {
+    if (std::string text = crowd_text(*crowd, traffic.last, topology); !text.empty())
+      traffic.findings.push_back(text + "; --network packet shows it");
+  }
   if (std::string slots = slots_in_the_way(testbed, pairs); !slots.empty())
     traffic.findings.push_back(std::move(slots));
   if (testbed.packets() == nullptr) return traffic;

@@ -74,6 +74,19 @@ report::Finding of_hashed_all_to_alls() {
 }
 }  // namespace
 
+std::string crowd_text(const executor::Crowd& crowd, Duration whole, const topology::Topology& topology) {
+  const double share = seconds(crowd.time) / std::max(seconds(whole), 1e-12);
+  constexpr double kWorthAWord = 0.01;
+  if (share < kWorthAWord) return {};
+  const bool infiniband = topology.link(crowd.port).kind == topology::LinkKind::infiniband;
+  return fmt::format(
+      "for {} of the run there is {:.3g} times as much for {} as it carries, and {} without congestion "
+      "control "
+      "slows no sender: whatever shares a queue with those packets waits behind them, which the flow model "
+      "does not show",
+      report::percent_text(share), crowd.load, topology.name(crowd.port), infiniband ? "InfiniBand" : "PFC");
+}
+
 void add_network_findings(const FoldedScenario& runs, const executor::RunOptions& run,
                           const executor::Outcome& outcome, bool interval, executor::Progress* progress,
                           report::Result& result) {
@@ -82,6 +95,15 @@ void add_network_findings(const FoldedScenario& runs, const executor::RunOptions
                                remark,
                                run.network == "packet" ? "network.packet" : "network.model",
                                {}});
+  if (outcome.crowd) {
+    std::string message =
+        crowd_text(*outcome.crowd, outcome.end.time_since_epoch(), runs.router().topology());
+    if (!message.empty())
+      result.findings.push_back(
+          {report::Severity::warning, std::move(message), "network.model",
+           "--network packet shows it; congestion control or virtual lanes of their own "
+           "keep others out of those queues"});
+  }
   if (run.network == "flow" && all_to_alls_are_hashed(runs.program(), runs.router()))
     result.findings.push_back(of_hashed_all_to_alls());
   if (outcome.least_efficiency >= 1 || !outcome.complete) return;
