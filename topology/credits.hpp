@@ -4,8 +4,7 @@
 //
 //   W  what a virtual lane has on the way. Credits count blocks of 64 B, of which at most 2047 are out: FCTBS
 //      and FCCL have 12 bits, and half their range decides who is ahead [IBTA vol. 1, 7.9.4].
-//   T  until a block's credit is back: the latency there and the latency back. Switches and NICs pass a
-//   packet
+//   T  until a credit is back: the latency there and the latency back. Switches and NICs pass a packet
 //      on while it arrives.
 //
 // Full packets of 4096 + 26 B take 65 blocks, so 31 of them, 127 KB, are on the way. At 400 Gbit/s they
