@@ -8,7 +8,9 @@
 //   ecmp      one shortest path a queue pair, chosen by a seeded hash of (source, destination, connection and
 //             queue pair): a connection's bytes divide evenly over those of its queue pairs
 //   adaptive  split over all shortest paths (per packet, least loaded): evenly where they are equal, else in
-//             proportion to what each has left of capacity
+//             proportion to what each has left of capacity. In a dragonfly also over detours, in fixed parts:
+//             to a neighbour over every third switch, to another group over third groups
+//             (routing/group_routes.hpp; not what is RouteQuery::even, nor single packets)
 //   spray     even split over all shortest paths, whatever they carry
 #pragma once
 
@@ -51,6 +53,9 @@ struct RouteQuery {
   std::uint64_t connection = 0;   // the channel: what ECMP hashes, with the queue pair, beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
+  // Part of traffic that goes to all alike (all-to-all): it takes no detours over third groups of a dragonfly,
+  // since no path is less loaded than the shortest, and detours would double what cables carry.
+  bool even = false;
   // A connection divides its bytes over its queue pairs, each of which keeps to one path and one port of a
   // NIC on several leaves; true: only the path of `queue_pair` (models that send single packets need a single
   // path).

@@ -207,6 +207,9 @@ class Topology {
   // hold a torus each, and the first dimension counts nodes.
   std::vector<int> torus_dimensions;
   std::vector<DeviceId> torus_chips;
+  // Groups, switches a group, NIC ports a switch, global cables a switch; switches are listed group by group.
+  // Empty where that is not known.
+  std::vector<int> dragonfly_dimensions;
   Duration nic_latency{};  // NIC and host base of one message between nodes (one way)
 
  private:

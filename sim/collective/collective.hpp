@@ -161,6 +161,7 @@ struct StepMessage {
   [[nodiscard]] bool names_links() const { return way < kJoined; }
   // Messages of one line leave one after the other, whatever is still on its way; 0: none.
   std::uint32_t line = 0;
+  bool even = false;  // RouteQuery::even
 };
 struct StepPlan {
   Choice choice;  // what the messages implement: not choose()'s if that has no message form

@@ -35,7 +35,7 @@ class AlikeNodes {
   [[nodiscard]] std::vector<Partners> partners_of(std::size_t box) const;
   [[nodiscard]] topology::RouteQuery query(std::size_t from, std::size_t i, std::size_t to,
                                            std::size_t k) const {
-    return {.from = boxes_[from].gpus[i], .to = boxes_[to].gpus[k], .allow_pxn = pxn_};
+    return {.from = boxes_[from].gpus[i], .to = boxes_[to].gpus[k], .allow_pxn = pxn_, .even = true};
   }
   [[nodiscard]] bool on_senders_side(LinkId link, std::size_t from) const;
   void add(std::size_t from, std::size_t to, bool senders_side, std::uint32_t times);

@@ -19,7 +19,8 @@ void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage)
             usage.add_message({.from = from.gpus[i],
                                .to = to.gpus[k],
                                .connection = direct_connection((to.ranks[k] + n - from.ranks[i]) % n),
-                               .allow_pxn = pxn},
+                               .allow_pxn = pxn,
+                               .even = true},
                               1.0 / n);
 }
 

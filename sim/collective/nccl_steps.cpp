@@ -95,7 +95,8 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
                                    .connection = message.channel,
                                    .from_nic = message.from_nic,
                                    .to_nic = message.to_nic,
-                                   .allow_pxn = allows_pxn()};
+                                   .allow_pxn = allows_pxn(),
+                                   .even = message.even};
   message.way == StepMessage::kJoined ? usage.add_hop(query, 1) : usage.add(query, 1);
   usage.finish(1, out.usage);
   if (message.latency == Duration{}) {  // of a plain send: message_parts()

@@ -56,14 +56,15 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       }
       Sent& message = sent[r].emplace_back(Sent{0, parts, begin + latency});
       for (std::uint32_t part = 0; part < parts; ++part) {
-        const StepMessage one{r,
-                              to,
-                              Bytes(whole * (part + 1) / parts - whole * part / parts),
-                              static_cast<std::uint16_t>(direct_connection(d) * parts + part),
-                              0,
-                              0,
-                              std::max(nearest_picosecond(latency), Duration(1)),
-                              BytesPerSecond(rate / parts)};
+        StepMessage one{r,
+                        to,
+                        Bytes(whole * (part + 1) / parts - whole * part / parts),
+                        static_cast<std::uint16_t>(direct_connection(d) * parts + part),
+                        0,
+                        0,
+                        std::max(nearest_picosecond(latency), Duration(1)),
+                        BytesPerSecond(rate / parts)};
+        one.even = all;
         const std::uint32_t index = plan.add(one, after);
         if (part == 0) message.first = index;
       }

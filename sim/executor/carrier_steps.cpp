@@ -283,7 +283,7 @@ class Steps final : public Carrier {
     const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
     const auto key = std::tuple(from, to, message.from_nic, message.to_nic, message.channel, message.way,
-                                of_protocol(message));
+                                of_protocol(message), message.even);
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
     const collective::Activity lowered = lower(message, gpus);
@@ -318,8 +318,8 @@ class Steps final : public Carrier {
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   // By everything that determines a route: the ends, the NICs that a channel names, the channel, whether NICs
-  // are joined, and whether it is a step of a collective.
-  std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, std::uint32_t, bool>, Path>
+  // are joined, whether it is a step of a collective, and whether all ranks get as much.
+  std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, std::uint32_t, bool, bool>, Path>
       paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;

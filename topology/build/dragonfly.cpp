@@ -65,6 +65,7 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
         fmt::format("a group has {} global cables for {} other groups", s.routers * s.global, s.groups - 1),
         "every pair of groups needs one: more global cables or fewer groups");
 
+  builder.facts().dragonfly_dimensions = {s.groups, s.routers, s.terminals, s.global};
   std::vector<DeviceId> routers;
   for (int r = 0; r < s.groups * s.routers; ++r) routers.push_back(add_switch(in, builder, 1, r));
   const auto router = [&](int group, int index) {

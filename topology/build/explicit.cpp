@@ -29,6 +29,7 @@ class Explicit {
     choose_routing();
     check_dangling();
     add_torus();
+    add_groups();
     check_unused();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     builder_.set_nodes(nodes_);
@@ -263,6 +264,18 @@ class Explicit {
         report(fmt::format("models[{}].id", i),
                fmt::format("no device is of the model \"{}\"", spec_.models[i].id),
                "\"model\" of a device names it; leave out what none is");
+  }
+
+  // The groups of a dragonfly, for its routes.
+  void add_groups() {
+    const std::vector<int>& dims = spec_.fabric.dimensions;
+    if (spec_.fabric.kind != "dragonfly" || dims.empty()) return;
+    const auto switches = std::count(kinds_.begin(), kinds_.end(), DeviceKind::fabric_switch);
+    if (dims.size() != 4 || static_cast<long long>(dims[0]) * dims[1] != switches)
+      return report("fabric.dimensions", fmt::format("they do not make the {} switches", switches),
+                    "groups, switches a group, NIC ports a switch, global cables a switch; switches are "
+                    "listed group by group");
+    builder_.facts().dragonfly_dimensions = dims;
   }
 
   // The coordinates of accelerators, if collectives follow the axes of a torus.

@@ -78,8 +78,10 @@ void write_links(const Topology& t, std::string& out) {
   }
 }
 
-// The coordinates of a torus or mesh.
+// The coordinates of a torus or mesh; the groups of a dragonfly.
 std::string coordinates(const Topology& t) {
+  if (!t.dragonfly_dimensions.empty())
+    return fmt::format(", \"dimensions\": [{}]", fmt::join(t.dragonfly_dimensions, ", "));
   if (t.torus_chips.empty()) return {};
   std::string chips;
   for (const DeviceId chip : t.torus_chips) chips += (chips.empty() ? "" : ", ") + quoted(t.name(chip));

@@ -26,12 +26,13 @@ class ClosRoutes final : public FabricRoutes {
 
   // False: the fabric is not regular.
   bool learn(const std::vector<bool>& dead, std::span<const LinkId> cables);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override {
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Paths /*paths*/,
+              Route& out) const override {
     return find(from, to, connection, LinkId(), out);
   }
   [[nodiscard]] std::vector<std::vector<LinkShare>> bundles() const override;
   [[nodiscard]] std::optional<LeafBundles> leaf_bundles(DeviceId leaf) const override;
-  bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
+  bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, Paths /*paths*/, LinkId first_bundle,
               Route& out) const override {
     return find(from, to, connection, first_bundle, out);
   }

@@ -14,8 +14,11 @@ namespace topsim::topology {
 class FabricRoutes {
  public:
   virtual ~FabricRoutes() = default;
+  // Which paths adaptive routers take: `loaded` also detours through third groups of a dragonfly.
+  enum class Paths : std::uint8_t { shortest, loaded };
   // Appends links, latency and switches. False, nothing appended: no path.
-  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
+  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Paths paths,
+                      Route& out) const = 0;
   // Links over which routes divide always together, with what each takes; no link is in two.
   [[nodiscard]] virtual std::vector<std::vector<LinkShare>> bundles() const { return {}; }
   // Leaf and pod each name a pair of bundles: pair n is bundles 2n and 2n + 1. A route between two leaves
@@ -29,9 +32,9 @@ class FabricRoutes {
     return std::nullopt;
   }
   // The same route as append() finds, with bundle b as link first_bundle + b.
-  virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId /*first_bundle*/,
-                      Route& out) const {
-    return append(from, to, connection, out);
+  virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, Paths paths,
+                      LinkId /*first_bundle*/, Route& out) const {
+    return append(from, to, connection, paths, out);
   }
 };
 

@@ -6,7 +6,7 @@
 // ring's distance both directions are equally short: places of even coordinate go up and the others down, so
 // that all links of the ring carry the same. Neighbours in a dragonfly share only a cable or two, which their
 // ports can overload: adaptive routers also take the detours over every third router (non-minimal, UGAL: Kim
-// et al. 2008), here evenly.
+// et al. 2008), here evenly; and between groups those over third groups (group_routes.hpp).
 #include <algorithm>
 #include <array>
 #include <boost/graph/breadth_first_search.hpp>
@@ -20,6 +20,7 @@
 
 #include "sim/base/mix.hpp"
 #include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/group_routes.hpp"
 #include "topology/routing/path_capacities.hpp"
 #include "topology/routing/remembered.hpp"
 
@@ -34,7 +35,7 @@ class GraphRoutes final : public FabricRoutes {
  public:
   GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
               const std::vector<bool>& dead, std::span<const SlowLink> slow);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Paths paths, Route& out) const override;
 
  private:
   using Hop = PathCapacities::Hop;
@@ -49,16 +50,20 @@ class GraphRoutes final : public FabricRoutes {
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
   void over_neighbours(std::uint32_t from, const Distances& far, Route& out) const;
-  const Route& evenly(std::uint32_t from, std::uint32_t to, const Distances& far, Route& out) const;
+  const Route& evenly(std::uint32_t from, std::uint32_t to, const Distances& far, Paths paths,
+                      Route& out) const;
   [[nodiscard]] std::uint32_t vertex(DeviceId d) const { return vertex_[d.index()]; }
 
   // Two switches between which traffic divides evenly: the same for all that is behind them.
   struct Ends {
     std::uint32_t from, to;
+    Paths paths;
     friend bool operator==(const Ends&, const Ends&) = default;
-    [[nodiscard]] std::size_t hash() const { return hash_words(std::array{std::uint64_t{from} << 32 | to}); }
+    [[nodiscard]] std::size_t hash() const {
+      return hash_words(std::array{std::uint64_t{from} << 32 | to, static_cast<std::uint64_t>(paths)});
+    }
   };
-  static constexpr std::size_t kKept = 1 << 14, kMostLinks = 256;  // some tens of MB
+  static constexpr std::size_t kKept = 1 << 14, kMostLinks = 512;  // some tens of MB
 
   const Topology& topology_;
   const FabricPorts& ports_;
@@ -69,6 +74,7 @@ class GraphRoutes final : public FabricRoutes {
   std::uint32_t vertices_ = 0;
   std::vector<std::vector<Hop>> hops_;
   std::optional<PathCapacities> capacities_;  // where adaptive routing has reason to ask
+  std::optional<GroupRoutes> groups_;         // of a dragonfly whose groups are known
   Graph reversed_;
   mutable std::shared_mutex mutex_;
   mutable std::map<std::uint32_t, std::unique_ptr<const Distances>> kept_;
@@ -110,6 +116,8 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
     PathCapacities capacities(t, hops_, slow);
     if (capacities.differ()) capacities_ = std::move(capacities);
   }
+  if (t.routing == Routing::adaptive && !t.dragonfly_dimensions.empty())
+    groups_.emplace(t, ports, hops_, vertex_, slow);
 }
 
 const Distances& GraphRoutes::distances(std::uint32_t destination) const {
@@ -265,11 +273,14 @@ void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Rout
 }
 
 // In `out`, unless it is kept.
-const Route& GraphRoutes::evenly(std::uint32_t from, std::uint32_t to, const Distances& far,
+const Route& GraphRoutes::evenly(std::uint32_t from, std::uint32_t to, const Distances& far, Paths paths,
                                  Route& out) const {
-  const Ends ends{from, to};
+  const Ends ends{from, to, paths};
   if (const Route* known = evenly_.find(ends)) return *known;
-  if (detours_ && far[from] == 1)
+  if (paths == Paths::loaded && groups_ && groups_->append(from, to, out.links)) {
+    Route shortest;  // idle routers take it, so it has the latency
+    out.latency += evenly(from, to, far, Paths::shortest, shortest).latency;
+  } else if (detours_ && far[from] == 1)
     over_neighbours(from, far, out);
   else
     flood(from, far, out);
@@ -277,7 +288,8 @@ const Route& GraphRoutes::evenly(std::uint32_t from, std::uint32_t to, const Dis
   return kept != nullptr ? *kept : out;
 }
 
-bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Paths paths,
+                         Route& out) const {
   if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
     const Distances& far = distances(vertex(to));
     if (far[vertex(from)] == kFar) return false;
@@ -313,7 +325,8 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
     const Distances& far = distances(vertex(last->at));
     Route fresh;
     if (!choice.even()) walk(vertex(first->at), vertex(last->at), far, choice, fresh);
-    const Route& between = choice.even() ? evenly(vertex(first->at), vertex(last->at), far, fresh) : fresh;
+    const Route& between =
+        choice.even() ? evenly(vertex(first->at), vertex(last->at), far, paths, fresh) : fresh;
     out.links.push_back({first->up, 1 / parts});
     for (const LinkShare& s : between.links) out.links.push_back({s.link, s.share / parts});
     out.links.push_back({last->down, 1 / parts});

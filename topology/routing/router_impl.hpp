@@ -66,13 +66,15 @@ struct Router::Impl {
       nodes.append(node, a, b, out.links);
   }
   bool over_fabric(DeviceId from, DeviceId to, const RouteQuery& q, Grain grain, Route& out) const {
+    using Paths = FabricRoutes::Paths;
     const std::uint64_t first = q.connection * queue_pairs;
-    if (q.one_port) return fabric->append(from, to, first + q.queue_pair, out);
+    if (q.one_port) return fabric->append(from, to, first + q.queue_pair, Paths::shortest, out);
     const bool apart = topology.routing == Routing::ecmp ||
                        (topology.routing == Routing::static_ && ports.cables(from).size() > 1);
     if (queue_pairs > 1 && apart) return over_queue_pairs(from, to, first, out);
-    if (grain == Grain::links) return fabric->append(from, to, first, out);
-    return fabric->sketch(from, to, first, cells->bundle(0), out);
+    const Paths paths = q.even ? Paths::shortest : Paths::loaded;
+    if (grain == Grain::links) return fabric->append(from, to, first, paths, out);
+    return fabric->sketch(from, to, first, paths, cells->bundle(0), out);
   }
   // Those numbered from `first` on, an even share on the path that each takes as packets.
   bool over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t first, Route& out) const;

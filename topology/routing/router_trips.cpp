@@ -34,7 +34,7 @@ Router::TripBetween Router::Impl::trip(const RouteQuery& q) const {
   if (a.site == kNowhere || b.site == kNowhere) return {};
   key.from_kind = a.kind;
   key.to_kind = b.kind;
-  key.options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U);
+  key.options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U) | (q.even ? 8U : 0U);
   const Trip* known = trips.find(key);
   if (known == nullptr) known = trips.keep(key, make_trip(q));
   if (known == nullptr || known->stops.empty()) return {};

@@ -195,7 +195,7 @@ bool Router::Impl::over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t fi
   std::vector<Use> uses;
   for (std::uint32_t pair = 0; pair < queue_pairs; ++pair) {
     Route one;
-    if (!fabric->append(from, to, first + pair, one)) return false;
+    if (!fabric->append(from, to, first + pair, FabricRoutes::Paths::shortest, one)) return false;
     for (std::size_t hop = 0; hop < one.links.size(); ++hop) {
       const LinkShare& use = one.links[hop];
       const auto same =

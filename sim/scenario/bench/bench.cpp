@@ -260,7 +260,7 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
             const std::shared_ptr<collective::Searches>& searches) {
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
-    open_to_flowlets(scenario, topology);
+    as_packets_choose(scenario, topology);
     executor::RunOptions changed;
     const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);
     const topology::Router router(topology, scenario.run.seed, faults.dead,

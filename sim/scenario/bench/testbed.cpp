@@ -16,7 +16,7 @@ Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue
   topology::BuildOptions options = build_options(scenario);
   options.merge_switches_above = std::numeric_limits<int>::max();
   Topology topology = topology::build(scenario.topology, catalogue, options);
-  open_to_flowlets(scenario, topology);
+  as_packets_choose(scenario, topology);
   return topology;
 }
 }  // namespace

@@ -67,7 +67,7 @@ topology::Topology checked_topology(const Scenario& scenario, const topology::Ca
   std::optional<topology::Topology> built;
   mistakes.from([&] {
     topology::Topology topology = topology::build(scenario.topology, catalogue, options);
-    open_to_flowlets(scenario, topology);
+    as_packets_choose(scenario, topology);
     std::vector<DeviceId> devices = topology::place_ranks(scenario.topology, topology, scenario.run.seed);
     const auto packed = topology.accelerators();
     if (!std::equal(devices.begin(), devices.end(), packed.begin(), packed.end()))

@@ -64,8 +64,10 @@ topology::BuildOptions build_options(const Scenario& scenario) {
   return build;
 }
 
-void open_to_flowlets(const Scenario& scenario, topology::Topology& topology) {
-  if (scenario.network.model == "packet" && topology.routing == topology::Routing::ecmp &&
+void as_packets_choose(const Scenario& scenario, topology::Topology& topology) {
+  if (scenario.network.model != "packet") return;
+  topology.dragonfly_dimensions.clear();
+  if (topology.routing == topology::Routing::ecmp &&
       scenario.network.packet.spec.path == network::packet::PathChoice::flowlet)
     topology.routing = topology::Routing::adaptive;
 }

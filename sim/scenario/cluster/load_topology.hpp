@@ -14,9 +14,9 @@ namespace topsim::scenario {
 // Which devices and cables the scenario's network model needs separate, and the payload share of its packets.
 [[nodiscard]] topology::BuildOptions build_options(const Scenario& scenario);
 
-// Switches that hash flowlets, not flows, send each by any of the equal paths: these are then the packet
-// model's routes.
-void open_to_flowlets(const Scenario& scenario, topology::Topology& topology);
+// Changes routes to those of the packet model's packets. Switches that hash flowlets, not flows, send each by
+// any of the equal paths. In a dragonfly packets take no detours through third groups.
+void as_packets_choose(const Scenario& scenario, topology::Topology& topology);
 
 // The topology section of a scenario; mistakes come with the places of its file.
 [[nodiscard]] topology::Topology build_topology(const Scenario& scenario,

@@ -188,13 +188,34 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
   }
 }
 
-// Slingshot's non-minimal paths through other switches and groups would carry more.
-void find_minimal_paths(const topology::Topology& topology, std::vector<report::Finding>& out) {
+// Routers send each packet where queues are short, so their parts follow the load; ours are fixed
+// (topology/routing/group_routes.hpp).
+void find_detours(const Scenario& scenario, const topology::Topology& topology,
+                  std::vector<report::Finding>& out) {
   if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
+  if (topology.dragonfly_dimensions.empty()) {
+    out.push_back({report::Severity::note,
+                   fmt::format("{} between groups of the dragonfly take its shortest paths only: where few "
+                               "groups talk to one another, detours through others would carry more",
+                               scenario.network.model == "packet" ? "packets" : "messages"),
+                   "topology.fabric.routing",
+                   scenario.network.model == "packet"
+                       ? "--network flow takes them"
+                       : "topology.fabric.dimensions says which switches form a group"});
+    return;
+  }
+  std::uint32_t last = 0;  // group with a NIC
+  for (const DeviceId nic : topology.nics_of_node(topology.nodes() - 1))
+    for (const LinkId cable : topology.links_from(nic))
+      if (const topology::Device& to = topology.device(topology.link(cable).to);
+          to.kind == DeviceKind::fabric_switch)
+        last = std::max(last, to.local / static_cast<std::uint32_t>(topology.dragonfly_dimensions[1]));
+  if (last == 0 || topology.dragonfly_dimensions[0] < 3) return;
   out.push_back(
       {report::Severity::note,
-       "messages take the shortest paths of the dragonfly only: where few switches or groups talk to one "
-       "another, its non-minimal paths would carry more",
+       "messages between two groups of the dragonfly divide in fixed parts, whatever the load: what their "
+       "cables could not carry if all of a group sent to the other goes through third groups, which no "
+       "other job uses; all-to-alls take the shortest paths",
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
 
@@ -308,7 +329,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   }
   if (const auto empty = empty_nodes(scenario.topology, catalogue)) out.push_back(*empty);
   find_formats(scenario, topology, catalogue, out);
-  find_minimal_paths(topology, out);
+  find_detours(scenario, topology, out);
   find_node_torus(scenario, topology, catalogue, out);
   find_lines(scenario, topology, catalogue, out);
   find_other_ratios(scenario, topology, out);
