@@ -53,8 +53,8 @@ struct RouteQuery {
   std::uint64_t connection = 0;   // the channel: what ECMP hashes, with the queue pair, beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
-  // Part of traffic that goes to all alike (all-to-all): it takes no detours over third groups of a dragonfly,
-  // since no path is less loaded than the shortest, and detours would double what cables carry.
+  // Part of traffic that goes to all alike (all-to-all): it takes no detours over third groups of a
+  // dragonfly, since no path is less loaded than the shortest, and detours would double what cables carry.
   bool even = false;
   // A connection divides its bytes over its queue pairs, each of which keeps to one path and one port of a
   // NIC on several leaves; true: only the path of `queue_pair` (models that send single packets need a single

@@ -137,5 +137,23 @@ TEST_P(Folding, AgreesWhereReplicasLieAcrossNvlinkDomains) {
     compare(across_domains_case(static_cast<std::uint64_t>(GetParam() * cases + n)));
   EXPECT_LE(chaotic_, (cases + 49) / 50);
 }
+// Two nodes of eight NICs a group; of three groups and more, those between two divide over the others, too.
+TEST_P(Folding, AgreesOnDragonflies) {
+  const bool full = std::getenv("TOPSIM_FULL") != nullptr;
+  const int cases = ((full ? 1000 : 60) + kShards - 1) / kShards;
+  for (int n = 0; n < cases && !HasFailure(); ++n) {
+    Case c = random_case(static_cast<std::uint64_t>(GetParam() * cases + n), 16);
+    if (c.topology.nodes == 1) continue;
+    topology::FabricSpec fabric;
+    fabric.kind = "dragonfly";
+    fabric.link = c.topology.fabric.link;
+    fabric.routing = topology::Routing::adaptive;
+    const int groups = std::max(3, c.topology.nodes / 2 + 1);
+    fabric.dimensions = {groups, 2, 8, groups / 2 + 1};
+    c.topology.fabric = fabric;
+    compare(c);
+  }
+  EXPECT_LE(chaotic_, (cases + 49) / 50);
+}
 INSTANTIATE_TEST_SUITE_P(shard, Folding, testing::Range(0, kShards));
 }  // namespace topsim::property::folding_test

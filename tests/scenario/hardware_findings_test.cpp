@@ -38,6 +38,18 @@ TEST(HardwareFindings, SayWhatCannotBe) {
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
 }
 
+// The 64 nodes fill two groups of 128 NICs. Of two groups none is a third; of three one is.
+TEST(HardwareFindings, SayHowMessagesBetweenGroupsOfADragonflyAreRouted) {
+  const char* dragonfly = "configs/dragonfly.json";
+  EXPECT_THAT(words({}, dragonfly), testing::Not(HasSubstr("of the dragonfly")));
+  const char* three = "topology.fabric.dimensions=[3, 16, 8, 17]";
+  EXPECT_THAT(words({three}, dragonfly), HasSubstr("goes through third groups"));
+  EXPECT_THAT(words({three, "topology.nodes=32", "workload.plan.dp=32"}, dragonfly),
+              testing::Not(HasSubstr("of the dragonfly")));
+  EXPECT_THAT(words({three, "network.model=packet"}, dragonfly),
+              HasSubstr("packets between groups of the dragonfly take its shortest paths only"));
+}
+
 // EFA, TCPXO and Slingshot need NICs of their own, and EFA's do no RoCE; TCP runs on all Ethernet.
 TEST(HardwareFindings, SayWhichNicsDoNotDoALink) {
   const auto on = [](const char* link) {
