@@ -8,10 +8,10 @@
 //   direct = min(1, C / min(N_from, N_to))     C: what the cables that join the two groups carry
 //   detours = 1 - direct                       N: what the NICs of a group send
 //
-// Alps: 23 cables of 200 Gbit/s join two groups, whose 448 NICs send as much each, so 5 % goes directly. If
-// every group sends to its next one, 2 (1 - 0.05) x 448 / 506 = 1.7 NICs share a cable; evenly it would be
-// 1.6. Random pairs would share them evenly on the shortest paths, with 0.85 NICs a cable: these parts make
-// them 1.6.
+// Alps as built: 23 cables of 200 Gbit/s join two groups, whose 512 NICs send as much each, so 4 % goes
+// directly. If every group sends to its next one, 2 (1 - 0.045) x 512 / 506 = 1.93 NICs share a cable; evenly
+// it would be 1.86. Random pairs would share them evenly on the shortest paths, with 0.97 NICs a cable: these
+// parts make them 1.9.
 //
 // A group's cables are dealt to the switches that have NICs, to each by what its NICs send and its own first;
 // a switch sends its detours over those that it was dealt. The third group passes on what came over its i-th
