@@ -81,9 +81,8 @@ std::string crowd_text(const executor::Crowd& crowd, Duration whole, const topol
   const bool infiniband = topology.link(crowd.port).kind == topology::LinkKind::infiniband;
   return fmt::format(
       "for {} of the run there is {:.3g} times as much for {} as it carries, and {} without congestion "
-      "control "
-      "slows no sender: whatever shares a queue with those packets waits behind them, which the flow model "
-      "does not show",
+      "control slows no sender: whatever shares a queue with those packets waits behind them, which the flow "
+      "model does not show",
       report::percent_text(share), crowd.load, topology.name(crowd.port), infiniband ? "InfiniBand" : "PFC");
 }
 
