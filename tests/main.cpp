@@ -8,6 +8,7 @@
 class OwnFolder {
  public:
   OwnFolder() {
+    // mkdtemp() replaces the six letters.
     std::string path = (std::filesystem::temp_directory_path() / "topsim-test-XXXXXX").string();
     if (!mkdtemp(path.data())) return;
     path_ = path;

@@ -26,6 +26,12 @@ Topology two_nodes(const char* link, std::optional<BytesPerSecond> capacity = {}
   return topology::build(spec, topology::test::catalogue(), options);
 }
 
+std::vector<double> capacities_of(const Topology& topology) {
+  std::vector<double> capacities;
+  for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
+  return capacities;
+}
+
 Duration run(Network& network, Transfer transfer) {
   std::vector<Completion> done;
   network.start(transfer, SimTime{});
@@ -126,8 +132,7 @@ TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
   for (const char* link : {"ib-ndr", "roce-400g"}) {
     const Topology cluster = two_nodes(link);
     const topology::Router router(cluster, 1);
-    std::vector<double> capacities;
-    for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
+    const std::vector<double> capacities = capacities_of(cluster);
     for (const std::size_t to : {1, 8, 9}) {  // over NVLink, by its own NIC, by the NIC of another (PXN)
       for (const double bytes : {4096.0, 1e6, 64e6}) {
         SCOPED_TRACE(testing::Message() << link << ", to " << to << ", " << bytes << " bytes");
@@ -165,8 +170,7 @@ TEST(PacketNetwork, IsBoundByTheCapacityOfALinkAsTheFluidIs) {
     SCOPED_TRACE(row.link);
     const Topology cluster = two_nodes(row.link, row.capacity);
     const topology::Router router(cluster, 1);
-    std::vector<double> capacities;
-    for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
+    const std::vector<double> capacities = capacities_of(cluster);
     topology::Route route;
     std::vector<Usage> usage;
     const Transfer transfer = message(router, 0, 8, 16e6, route, usage);
@@ -199,8 +203,7 @@ TEST(PacketNetwork, ALongInfinibandCableCarriesWhatItsCreditsLetThroughAsInTheFl
     spec.fabric.switch_model.latency = 250_ns;
     const Topology cluster = topology::build(spec, topology::test::catalogue());
     const topology::Router router(cluster, 1);
-    std::vector<double> capacities;
-    for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
+    const std::vector<double> capacities = capacities_of(cluster);
     topology::Route route;
     std::vector<Usage> usage;
     const Transfer transfer = message(router, 0, 8, 512e6, route, usage);

@@ -5,12 +5,13 @@ steps_ddp: GPT-2 with autocast, as nanoGPT trains it on each accelerator.
 """
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -66,10 +67,14 @@ def with_recomputation(block: torch.nn.Module, how: str) -> torch.nn.Module:
     return checkpoint_wrapper(block, preserve_rng_state=False, context_fn=selective_contexts)
 
 
-def llama(name: str, layers: int, tokens: int, recompute: str, compiled: bool) -> Llama:
+def llama(name: str, layers: int, tokens: int, recompute: str, compiled: bool,
+          change: Callable[[Llama], None] | None = None) -> Llama:
+    """`change` is applied before anything wraps the layers."""
     size = LLAMA_SIZES[name]
     with torch.device("cuda"):
         model = Llama(size, layers, tokens)
+    if change is not None:
+        change(model)
     for index, block in enumerate(model.layers):
         block = with_recomputation(block, recompute)
         if compiled:
@@ -111,9 +116,10 @@ def median_seconds(step: Call, warm: int) -> float:
     return round(statistics.median_high(times), 4)
 
 
-def llama_row(name: str, layers: int, tokens: int, sequences: int, recompute: str, compiled: bool) -> list:
+def llama_row(name: str, layers: int, tokens: int, sequences: int, recompute: str, compiled: bool,
+              change: Callable[[Llama], None] | None = None) -> list:
     fresh()
-    model = llama(name, layers, tokens, recompute, compiled)
+    model = llama(name, layers, tokens, recompute, compiled, change)
     loss = torch.compile(loss_of) if compiled else loss_of
     adamw = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, betas=(0.9, 0.95), weight_decay=0.1)
     ids, labels = (torch.randint(0, LLAMA_SIZES[name].vocabulary, (sequences, tokens), device="cuda")
@@ -155,13 +161,19 @@ def rows_of(measured: Callable[..., list], cases: tuple[tuple, ...]) -> list[lis
     return [row for row in rows if row is not None]
 
 
-def steps() -> dict:
+@contextlib.contextmanager
+def group_of_one() -> Iterator[None]:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
     distributed.init_process_group("nccl", device_id=torch.device("cuda:0"))
     try:
-        rows = rows_of(llama_row, LLAMA_STEPS)
+        yield
     finally:
         distributed.destroy_process_group()
+
+
+def steps() -> dict:
+    with group_of_one():
+        rows = rows_of(llama_row, LLAMA_STEPS)
     columns = ["model", "layers", "sequence", "micro_batch", "recompute", "compiled", "step", "peak",
                "reserved", "megahertz", "watts"]
     about = "whole steps, FSDP2 on one GPU; seconds and bytes. No constant comes from them"

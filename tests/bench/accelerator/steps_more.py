@@ -5,21 +5,18 @@ steps_lora: Hugging Face's Llama with adapters of PEFT. steps_decode: one token 
 """
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from functools import partial
 
 import torch
-import torch.distributed as distributed
 import torch.nn.functional as functional
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import steps
-from models import LLAMA_SIZES, rotated
+from models import LLAMA_SIZES, Llama, rotated
 from result import four_digits, microseconds, table
-from steps import fresh, rows_of
+from steps import fresh, group_of_one, llama_row, rows_of
 from timing import Call, seconds_from_graph
 
 NARROW, NARROW_GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
@@ -66,34 +63,22 @@ FP8_CASES = (("8b", 8, 8192, 1, "selective", True), ("8b", 8, 8192, 2, "full", T
              ("8b", 4, 4096, 2, "none", True))
 
 
+def narrow_linears(model: Llama) -> None:
+    for block in model.layers:
+        for part in block.modules():
+            if isinstance(part, nn.Linear):
+                part.__class__ = NarrowLinear
+
+
 def fp8_row(*case: object) -> list:
     """Of both precisions, one after the other."""
-    wide = steps.llama_row(*case)
-    make = steps.Llama
-
-    def narrow(*arguments: object) -> nn.Module:
-        model = make(*arguments)
-        for block in model.layers:
-            for part in block.modules():
-                for child in part.children():
-                    if isinstance(child, nn.Linear):
-                        child.__class__ = NarrowLinear
-        return model
-
-    steps.Llama = narrow
-    try:
-        return [*case, wide[6], *steps.llama_row(*case)[6:]]
-    finally:
-        steps.Llama = make
+    wide_step = llama_row(*case)[len(case)]
+    return [*case, wide_step, *llama_row(*case, change=narrow_linears)[len(case):]]
 
 
 def steps_fp8() -> dict:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29512", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
-    distributed.init_process_group("nccl", device_id=torch.device("cuda:0"))
-    try:
+    with group_of_one():
         rows = rows_of(fp8_row, FP8_CASES)
-    finally:
-        distributed.destroy_process_group()
     columns = ["model", "layers", "sequence", "micro_batch", "recompute", "compiled", "step_16_bits", "step", "peak",
                "reserved", "megahertz", "watts"]
     return table(columns, rows, "linear layers in 8 bits but the head; seconds")
