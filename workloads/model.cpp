@@ -129,6 +129,13 @@ double total_parameters(const ModelSpec& model) {
          (model.tied_embeddings ? 0.0 : head_parameters(model));
 }
 
+double active_parameters(const ModelSpec& model) {
+  if (model.experts.count == 0) return total_parameters(model);
+  const double routed = layer_parameters(model, LayerKind::experts).routed();
+  const double idle = 1 - static_cast<double>(model.experts.top_k) / model.experts.count;
+  return total_parameters(model) - count_of(model, LayerKind::experts) * routed * idle;
+}
+
 double prediction_parameters(const ModelSpec& model, int tp) {
   const double h = model.hidden;
   return 2 * h * h / tp + 2 * h;

@@ -68,6 +68,8 @@ struct LayerParameters {
 [[nodiscard]] double final_norm_parameters(const ModelSpec& model);  // before it; whole on every tensor rank
 // Tied weights counted once, multi-token prediction left out, as publishers of models count.
 [[nodiscard]] double total_parameters(const ModelSpec& model);
+// Those that one token uses: of the routed experts it visits top_k.
+[[nodiscard]] double active_parameters(const ModelSpec& model);
 // Of one module of multi-token prediction beside its layer, on one of `tp` ranks: the projection, and its
 // norms, which are whole.
 [[nodiscard]] double prediction_parameters(const ModelSpec& model, int tp);

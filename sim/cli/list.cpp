@@ -21,6 +21,7 @@
 #include "topology/catalogue.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/framework.hpp"
+#include "workloads/model.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -49,17 +50,25 @@ void show_entry(const std::string& id) {
   print_table({"figure", "value", "source"}, std::move(rows));
 }
 
+std::string rounded(double parameters) {
+  return parameters < 1e9 ? fmt::format("{:.3g} M", parameters / 1e6)
+                          : fmt::format("{:.3g} B", parameters / 1e9);
+}
+
 void list_models() {
   const config::Library library = shipped_library();
   std::vector<TableRow> rows;
   for (const std::string& name : library.names("models")) {
     const auto document = config::Document::read_file(library.find("models", name));
-    const auto model = config::read<workloads::ModelSpec>(document, &library);
-    rows.push_back({name, std::to_string(model.layers), std::to_string(model.hidden),
-                    std::to_string(model.heads),
-                    model.experts.count > 0 ? std::to_string(model.experts.count) : "-", model.source});
+    const auto model = workloads::complete(config::read<workloads::ModelSpec>(document, &library));
+    const bool mixture = model.experts.count > 0;
+    rows.push_back({name, rounded(workloads::total_parameters(model)),
+                    mixture ? rounded(workloads::active_parameters(model)) : "-",
+                    std::to_string(model.layers), std::to_string(model.hidden), std::to_string(model.heads),
+                    mixture ? std::to_string(model.experts.count) : "-", model.source});
   }
-  print_table({"model", "layers", "hidden", "heads", "experts", "source"}, std::move(rows));
+  print_table({"model", "parameters", "active", "layers", "hidden", "heads", "experts", "source"},
+              std::move(rows));
 }
 
 // What the model's file says, a key a row.
@@ -81,7 +90,12 @@ void show_model(const std::string& id) {
     throw ConfigError("no model \"" + id + '"', close.empty() ? "topsim list models has them all" : close);
   }
   std::vector<TableRow> rows;
-  collect(config::Document::read_file(library.find("models", id)).root(), {}, rows);
+  const auto document = config::Document::read_file(library.find("models", id));
+  collect(document.root(), {}, rows);
+  const auto model = workloads::complete(config::read<workloads::ModelSpec>(document, &library));
+  rows.push_back({"parameters", rounded(workloads::total_parameters(model))});
+  if (model.experts.count > 0)
+    rows.push_back({"parameters a token uses", rounded(workloads::active_parameters(model))});
   print_table({"key", "value"}, std::move(rows));
 }
 

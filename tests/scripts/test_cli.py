@@ -75,6 +75,7 @@ class ExitCodes(unittest.TestCase):
         rows = dict(line.split(None, 1) for line in program.topsim("list", "models", "llama3-70b").stdout.splitlines()[1:])
         self.assertEqual(rows["hidden"], str(known["hidden"]))
         self.assertEqual(rows["source"], known["source"])
+        self.assertEqual(rows["parameters"].strip(), "70.6 B")  # 80 layers of 0.856 B, 128,256 words of 8,192 twice
         refused = program.topsim("list", "models", "lama3-70b")
         self.assertEqual(refused.returncode, 2)
         self.assertIn('did you mean "llama3-70b"?', refused.stderr)
