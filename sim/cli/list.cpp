@@ -51,8 +51,8 @@ void show_entry(const std::string& id) {
 }
 
 std::string rounded(double parameters) {
-  return parameters < 1e9 ? fmt::format("{:.3g} M", parameters / 1e6)
-                          : fmt::format("{:.3g} B", parameters / 1e9);
+  return parameters < 999.5e6 ? fmt::format("{:.3g} M", parameters / 1e6)
+                              : fmt::format("{:.3g} B", parameters / 1e9);
 }
 
 void list_models() {
