@@ -51,8 +51,11 @@ void show_entry(const std::string& id) {
 }
 
 std::string rounded(double parameters) {
-  return parameters < 999.5e6 ? fmt::format("{:.3g} M", parameters / 1e6)
-                              : fmt::format("{:.3g} B", parameters / 1e9);
+  double scaled = parameters / 1e6;
+  const char* unit = "M";
+  for (const char* larger : {"B", "T"})
+    if (scaled >= 999.5) scaled /= 1e3, unit = larger;
+  return fmt::format("{:.3g} {}", scaled, unit);
 }
 
 void list_models() {
