@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "topology/generation.hpp"
 #include "topology/routes.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/training_step.hpp"
@@ -25,8 +26,9 @@ int domain_ranks(const topology::Topology& topology) {
 // a model widen weights of 8 bits and run.
 void require_narrow_products(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
   const bool trains = workload.task != Task::prefill && workload.task != Task::decode;
-  const bool too_old = (accelerator.compute_capability > 0 && accelerator.compute_capability < 89) ||
-                       (accelerator.vendor == "AMD" && !accelerator.dense_flops.contains("fp8"));
+  const bool too_old =
+      (topology::is_nvidia(accelerator) && accelerator.compute_capability < topology::kAda) ||
+      (accelerator.vendor == "AMD" && !accelerator.dense_flops.contains("fp8"));
   if (!trains || !too_old || bytes_of(workload.precision.gemm) >= 2) return;
   Problem problem;
   problem.path = "workload.precision";

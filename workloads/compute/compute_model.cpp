@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "topology/generation.hpp"
 #include "workloads/compute/flash_cost.hpp"
 #include "workloads/compute/formats.hpp"
 #include "workloads/compute/tiles.hpp"
@@ -63,7 +64,6 @@ constexpr double kEdge = 8192;
 // and 127,345 tokens/s on an A100); the head's three products, with rows of 768, cost 8.5 more here. An H100
 // showed no difference for 2,501 (float8_experimental pull request 145); other chips were not seen.
 constexpr double kOddRows = 2;
-constexpr int kOddRowsCapability = 80;
 }  // namespace
 
 std::string_view units_of(Precision precision) {
@@ -147,8 +147,7 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   else if (const double* best = measured_best(precision); best != nullptr)
     tiling.seconds = std::max(tiling.seconds, missing * flops / (*best * held(precision)));
   const double element = bytes_of(precision);
-  if (shape.odd_rows && element == 2 && accelerator_.compute_capability == kOddRowsCapability)
-    tiling.seconds *= kOddRows;
+  if (shape.odd_rows && element == 2 && topology::is_a100(accelerator_)) tiling.seconds *= kOddRows;
   const double compute = tiling.seconds;
   const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
   const double weight = shape.weight_bytes > 0 ? shape.weight_bytes : element;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "topology/generation.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::workloads {
@@ -217,10 +218,6 @@ Relative relative_to_reference(const topology::Accelerator& accelerator, double 
   return relative;
 }
 
-bool data_center_blackwell(int capability) {
-  return capability >= 100 && capability < 120;
-}
-
 Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
   if (narrow) return ultra ? kBlackwellUltra8 : kBlackwell8;
   if (kernel == AttentionKernel::flash2025) return ultra ? kFirstOnBlackwellUltra : kFirstOnBlackwell;
@@ -271,9 +268,9 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
 // Shares of the best product; none: none of these stands for the chip.
 std::optional<Row> row_of_best(const topology::Accelerator& accelerator, AttentionKernel kernel) {
   const int capability = accelerator.compute_capability;
-  if (capability == 89 || capability >= 120) return kAda;
-  if (capability == 86) return kGa102;
-  if (capability > 0) return {};
+  if (capability == topology::kAda || capability >= topology::kDesktopBlackwell) return kAda;
+  if (capability == topology::kGa102) return kGa102;
+  if (topology::is_nvidia(accelerator)) return {};
   const std::string_view name = accelerator.architecture;
   if (name == "CDNA2") return kCdna2;
   const bool older = name == "CDNA3";
@@ -289,14 +286,14 @@ std::optional<Row> row_of_best(const topology::Accelerator& accelerator, Attenti
 
 Precision flash_units(const topology::Accelerator& accelerator, Precision precision) {
   if (bytes_of(precision) > 1) return precision;
-  const int capability = accelerator.compute_capability;
-  return capability == 90 || data_center_blackwell(capability) ? Precision::fp8 : Precision::bf16;
+  const bool has_kernels =
+      topology::is_hopper(accelerator) || topology::is_data_center_blackwell(accelerator);
+  return has_kernels ? Precision::fp8 : Precision::bf16;
 }
 
 FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel kernel, Precision units,
                        const ProductRates& of) {
-  const int capability = accelerator.compute_capability;
-  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1,
+  const bool blackwell = topology::is_data_center_blackwell(accelerator), narrow = bytes_of(units) == 1,
              halves = bytes_of(units) == 2;
   const std::optional<Row> of_best = row_of_best(accelerator, kernel);
   // PyTorch from 2.11 with a cuDNN past 9.15 (sdp_utils.cpp, check_prefer_cudnn_attention), and torchtitan
@@ -304,16 +301,17 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
   if (kernel == AttentionKernel::sdpa2026) kernel = AttentionKernel::flash;
   if (kernel == AttentionKernel::sdpa)
     kernel = blackwell ? AttentionKernel::flash2025 : AttentionKernel::flash2;
-  if (capability == 90) return on_hopper(accelerator, kernel, narrow, of);
-  if (capability > 0 && capability < 80) return rates_of(kMemoryEfficient, of.peak, of.best);
-  if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
+  if (topology::is_hopper(accelerator)) return on_hopper(accelerator, kernel, narrow, of);
+  if (topology::is_before_ampere(accelerator)) return rates_of(kMemoryEfficient, of.peak, of.best);
+  if (kernel == AttentionKernel::flash1 && topology::is_from_ampere(accelerator) && !narrow)
     return blackwell ? rates_of(kFlash1OnHopper, halves ? kFlash2SheetOnBlackwell : of.peak, of.best)
                      : rates_of(kFlash1, of.peak, of.best);
   if (kernel == AttentionKernel::flash2 && blackwell && halves)
     return flash2_on_hopper(kFlash2SheetOnBlackwell, of.best);
   if (blackwell) {
     // Kernels were measured above the best product of the tile model.
-    FlashRates rates = rates_of(blackwell_row(capability >= 103, kernel, narrow), of.peak,
+    const bool ultra = accelerator.compute_capability >= topology::kBlackwellUltra;
+    FlashRates rates = rates_of(blackwell_row(ultra, kernel, narrow), of.peak,
                                 of.measured ? of.best : std::numeric_limits<double>::infinity());
     rates.forward.at_64 = kNarrowHeads;
     rates.backward.at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
@@ -323,6 +321,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
     return rates;
   }
   if (of_best) return rates_of(*of_best, of.best, of.best);
-  return rates_of(capability >= 80 && accelerator.compute_units > 0 ? kA100 : kUnmeasured, of.peak, of.best);
+  const bool like_a100 = topology::is_from_ampere(accelerator) && accelerator.compute_units > 0;
+  return rates_of(like_a100 ? kA100 : kUnmeasured, of.peak, of.best);
 }
 }  // namespace topsim::workloads

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "topology/catalogue.hpp"
+#include "topology/generation.hpp"
 
 namespace topsim::workloads {
 // NVIDIA's tensor cores take bf16 from Ampere on. Before, cuBLAS multiplies it on the fp32 units: 10.65
 // TFLOP/s on a V100 whose fp16 reaches 97.4 and whose fp32 14.5 (zzc0721/torch-performance-test-data issue
 // 140).
 [[nodiscard]] inline bool widens_bf16(const topology::Accelerator& accelerator) {
-  return accelerator.compute_capability > 0 && accelerator.compute_capability < 80;
+  return topology::is_before_ampere(accelerator);
 }
 }  // namespace topsim::workloads

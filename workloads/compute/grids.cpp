@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/program/program.hpp"
+#include "topology/generation.hpp"
 
 namespace topsim::workloads {
 
@@ -28,7 +29,7 @@ GridTimes& GridTimes::operator*=(double k) {
 }
 
 TileOrder tile_order(const topology::Accelerator& accelerator, bool fixed_tiles) {
-  if (accelerator.compute_capability != 90) return TileOrder::in_turn;
+  if (!topology::is_hopper(accelerator)) return TileOrder::in_turn;
   return fixed_tiles ? TileOrder::fixed : TileOrder::two_fixed;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "topology/generation.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::workloads {
@@ -30,16 +31,15 @@ constexpr double kPartialSum = 8;
 // comes next when one is done, and hide nothing of it. torch._grouped_mm on an H100 (CUTLASS' kernels for
 // pointers), 4 to 128 experts of equal size, forward and both gradients: 473 to 537 TFLOP/s at a depth of 512
 // to 768, 578 to 724 at 2,048 and deeper (tests/golden/accelerator/h100-sxm5.json). Without this depth they
-// are predicted 16 % too short, with it 2 %. No other chip was seen.
+// are predicted 16 % too short, with it 2 %. No chip but a Hopper was seen.
 constexpr double kGroupedDepth = 300;
-constexpr int kGroupedDepthCapability = 90;
 
 double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
   return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
 }
 
 bool has_stepped_tiles(const topology::Accelerator& accelerator) {
-  return accelerator.compute_capability >= 90 && accelerator.compute_capability < 120;
+  return topology::is_hopper(accelerator) || topology::is_data_center_blackwell(accelerator);
 }
 }  // namespace
 
@@ -55,7 +55,7 @@ Tiling tiling_of(const GemmShape& shape, const topology::Accelerator& accelerato
   const double bandwidth = accelerator.memory_bandwidth.value() * constants.memory_fraction;
   const double partial = kPartialSum * shape.batch * shape.m * shape.n / bandwidth;
   const double apart = shape.weight_bytes > 0 ? 0 : seconds(fixed);
-  const bool starts = shape.grouped && accelerator.compute_capability == kGroupedDepthCapability;
+  const bool starts = shape.grouped && topology::is_hopper(accelerator);
   const double offset = constants.k_offset + (starts ? kGroupedDepth : 0);
   const auto consider = [&](double tm, double tn) {
     const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);

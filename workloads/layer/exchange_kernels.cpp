@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topology/generation.hpp"
+
 namespace topsim::workloads {
 namespace {
 
@@ -74,8 +76,7 @@ double deepep(const TokenExchange& exchange, bool blackwell) {
 }  // namespace
 
 double exchange_seconds(const TokenExchange& exchange, const topology::Accelerator& chip) {
-  const bool blackwell = chip.compute_capability >= 100 && chip.compute_capability < 120;
-  const bool hopper = chip.compute_capability == 90;
+  const bool blackwell = topology::is_data_center_blackwell(chip), hopper = topology::is_hopper(chip);
   if (exchange.units <= 0 || !(blackwell || (hopper && exchange.domains > 1))) return 0;
   const double each = exchange.dispatcher == TokenDispatcher::hybridep ? hybridep(exchange, blackwell)
                                                                        : deepep(exchange, blackwell);
@@ -83,7 +84,7 @@ double exchange_seconds(const TokenExchange& exchange, const topology::Accelerat
 }
 
 double low_latency_seconds(double copies, double row, const topology::Accelerator& chip) {
-  const bool known = chip.compute_capability >= 90 && chip.compute_capability < 120;
+  const bool known = topology::is_hopper(chip) || topology::is_data_center_blackwell(chip);
   return known ? copies * (kLowLatencyCopy + kLowLatencyByte * row) * 1e-9 : 0;
 }
 }  // namespace topsim::workloads

@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "topology/generation.hpp"
+
 namespace topsim::workloads {
 
 using program::CollectiveKind;
@@ -34,11 +36,12 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
 // 2,048 were up to 1.36 times as fast on four streams as on one (tests/golden/accelerator/h100-sxm5.json).
 KernelCost product_of_experts(const Plan& plan, const ComputeModel& compute, GemmShape shape,
                               GemmOutput output, int margin) {
-  const int capability = compute.accelerator().compute_capability;
+  const topology::Accelerator& accelerator = compute.accelerator();
   // fanshiqing/grouped_gemm v1.0, csrc/grouped_gemm.cu; torchtitan, "only supported on SM90 or later".
-  const bool groups = (plan.expert_products == ExpertProducts::grouped_gemm && capability == 80) ||
-                      (plan.expert_products == ExpertProducts::grouped_mm && capability >= 90) ||
-                      plan.expert_products == ExpertProducts::together;
+  const bool groups =
+      (plan.expert_products == ExpertProducts::grouped_gemm && topology::is_a100(accelerator)) ||
+      (plan.expert_products == ExpertProducts::grouped_mm && topology::is_from_hopper(accelerator)) ||
+      plan.expert_products == ExpertProducts::together;
   const double count = shape.batch;
   const bool together = groups || plan.one_expert_kernel();
   const double kernels = together ? 1 : count;
@@ -186,7 +189,7 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
     list.compute(part, work.forward, wait, parameters);
     return reduce(list, part, bytes);
   }
-  const bool narrow = plan.scatters_narrow && compute.accelerator().compute_capability == 90;
+  const bool narrow = plan.scatters_narrow && topology::is_hopper(compute.accelerator());
   const double sent = narrow ? bytes / element * bytes_of(plan.gemm) : bytes;
   if (work.forward_cast.kernels > 0) {
     list.compute(part, work.forward_cast, wait);

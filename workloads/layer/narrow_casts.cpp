@@ -1,4 +1,5 @@
 // Casts to 8 and 4 bits, and what is gathered in them.
+#include "topology/generation.hpp"
 #include "workloads/layer/layer_kernels.hpp"
 
 namespace topsim::workloads {
@@ -57,8 +58,7 @@ bool LayerKernels::finds_maximum() const {
 }
 
 double LayerKernels::layouts_cast() const {
-  const int capability = compute.accelerator().compute_capability;
-  return plan.reads_either_layout && capability >= 100 && capability < 120 ? 1 : 2;
+  return plan.reads_either_layout && topology::is_data_center_blackwell(compute.accelerator()) ? 1 : 2;
 }
 // Formats with block scales were cast in both layouts already.
 KernelCost LayerKernels::transposed(double elements) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "topology/generation.hpp"
 #include "workloads/model.hpp"
 #include "workloads/schedule/tasks.hpp"
 #include "workloads/step/batch.hpp"
@@ -66,11 +67,10 @@ class StageProgram {
 
  private:
   bool in_launch_order() const {
-    constexpr int kBlackwell = 100;
     const StartOrder order = plan_.host.start_order;
     return order == StartOrder::launches ||
            (order == StartOrder::launches_if_shared && (plan_.tp > 1 || plan_.cp > 1) &&
-            compute_.accelerator().compute_capability < kBlackwell);
+            !topology::is_from_blackwell(compute_.accelerator()));
   }
   Chunk make_chunk(int index) const {
     Chunk chunk;

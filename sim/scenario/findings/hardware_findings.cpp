@@ -23,6 +23,7 @@
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
+#include "topology/generation.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/compute/formats.hpp"
 
@@ -33,7 +34,7 @@ using topology::DeviceKind;
 // One scale per 32 elements within a tensor core (OCP microscaling, 2023): the units of Blackwell, CDNA 4 and
 // Trainium3 are the first of their makers.
 bool scales_blocks(const topology::Accelerator& entry) {
-  return entry.compute_capability > 0 ? entry.compute_capability >= 100 : entry.year >= 2025;
+  return topology::is_nvidia(entry) ? topology::is_from_blackwell(entry) : entry.year >= 2025;
 }
 
 void find_formats(const Scenario& scenario, const topology::Topology& topology,

@@ -9,6 +9,7 @@
 
 #include "sim/scenario/cluster/torus_ranks.hpp"
 #include "topology/catalogue/device_entries.hpp"
+#include "topology/generation.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/training_step.hpp"
@@ -20,7 +21,7 @@ using topology::DeviceKind;
 // User buffers come with Transformer Engine: NVIDIA's from Ampere on; AMD's from CDNA 3 on, the first with
 // fp8 (user buffers: ROCm/TransformerEngine pull request 367).
 bool has_user_buffers(const topology::Accelerator& entry) {
-  return entry.compute_capability >= 80 || (entry.vendor == "AMD" && entry.dense_flops.contains("fp8"));
+  return topology::is_from_ampere(entry) || (entry.vendor == "AMD" && entry.dense_flops.contains("fp8"));
 }
 
 // The accelerators that `first` reaches over scale-up links alone, itself included.
