@@ -16,6 +16,13 @@ constexpr std::string_view kAlpha = "a factor of the adapters, without effect on
 constexpr std::string_view kServing =
     "for serving leave framework out; prefill and decode follow serving engines";
 constexpr std::string_view kPyTorch = R"("ddp" or "fsdp", by how the script spreads its data)";
+constexpr std::string_view kNemo =
+    R"("megatron@2024" for NeMo to 25.04, "megatron@2025" for 25.09 and later)";
+constexpr std::string_view kTorchtitan =
+    R"("fsdp@2025-compile", or "fsdp@2025-eager" where it does not compile; of 2026 with PyTorch 2.11)";
+constexpr std::string_view kFoundry = R"("fsdp@2023" is PyTorch's FSDP as llm-foundry sets it)";
+constexpr std::string_view kHuggingFace =
+    R"("fsdp@2024-flat" or "deepspeed@2024-transformers", by how it shards; "ddp" where it does not)";
 constexpr std::string_view kInference =
     R"("prefill" (a batch of prompts) or "decode" (one token a sequence))";
 constexpr std::string_view kSpines = R"(spines follow from "oversubscription" and the ports of "switch")";
@@ -34,11 +41,28 @@ constexpr Hint kKeys[] = {
 };
 
 constexpr Hint kValues[] = {
-    {"framework", "vllm", kServing},         {"framework", "sglang", kServing},
-    {"framework", "tensorrt-llm", kServing}, {"framework", "trt-llm", kServing},
-    {"framework", "tgi", kServing},          {"framework", "pytorch", kPyTorch},
-    {"framework", "torch", kPyTorch},        {"task", "inference", kInference},
-    {"task", "serving", kInference},         {"task", "serve", kInference},
+    {"framework", "vllm", kServing},
+    {"framework", "sglang", kServing},
+    {"framework", "tensorrt-llm", kServing},
+    {"framework", "trt-llm", kServing},
+    {"framework", "tgi", kServing},
+    {"framework", "pytorch", kPyTorch},
+    {"framework", "torch", kPyTorch},
+    {"framework", "nemo", kNemo},
+    {"framework", "torchtitan", kTorchtitan},
+    {"framework", "composer", kFoundry},
+    {"framework", "llm-foundry", kFoundry},
+    {"framework", "transformers", kHuggingFace},
+    {"framework", "accelerate", kHuggingFace},
+    {"framework", "huggingface", kHuggingFace},
+    {"framework", "megatron-deepspeed",
+     R"("deepspeed@2022", or "megatron@2021" where it runs without --deepspeed)"},
+    {"framework", "maxtext-gpu", R"("maxtext@2024-gpu")"},
+    {"framework", "nanogpt", R"("ddp@2024-compile")"},
+    {"framework", "primus", R"("megatron@2025" or "fsdp@2025-compile", by its backend)"},
+    {"task", "inference", kInference},
+    {"task", "serving", kInference},
+    {"task", "serve", kInference},
     {"task", "generate", kInference},
 };
 

@@ -19,6 +19,10 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"num_nodes", "nodes"},
     {"model_name", "model"},
     {"hca", "nic"},
+    {"h100", "hgx-h100"},  // of nodes; accelerators of these names come first where they are known
+    {"h200", "hgx-h200"},
+    {"a100", "hgx-a100"},
+    {"nvl72", "gb200-nvl72"},
     {"fabric_switch", "switch"},
     {"clos", "fat-tree"},
     {"leaf-spine", "fat-tree"},
@@ -103,6 +107,33 @@ std::string digits_of(std::string_view word) {
                [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   return digits;
 }
+// Parts of a name between hyphens that have digits and letters, as chips' names do: "gb200" of "dgx-gb200".
+std::vector<std::string> numbered_parts(std::string_view word) {
+  constexpr std::size_t kShortest = 4;  // letters and digits: "8g" and "v3" are of many names
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= word.size();) {
+    const std::size_t end = std::min(word.find('-', begin), word.size());
+    const std::string part = lower_case(word.substr(begin, end - begin));
+    const std::string digits = digits_of(part);
+    if (part.size() >= kShortest && !digits.empty() && digits.size() < part.size()) parts.push_back(part);
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Where some names share such a part with the word, no other is meant: a dgx-gb200 is no dgx-b200.
+std::vector<std::string> of_same_chip(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string> parts = numbered_parts(word);
+  std::vector<std::string> same;
+  for (const std::string& candidate : known) {
+    const std::vector<std::string> theirs = numbered_parts(candidate);
+    if (std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+          return std::find(theirs.begin(), theirs.end(), part) != theirs.end();
+        }))
+      same.push_back(candidate);
+  }
+  return same;
+}
 }  // namespace
 
 std::optional<std::string> same_meaning(std::string_view word, std::span<const std::string> known) {
@@ -136,7 +167,9 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   constexpr std::size_t kLongestWord = 100;  // longer words are not mistyped names
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   if (const auto same = same_meaning(word, known)) return same;
-  const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
+  const std::vector<std::string> same_chip = of_same_chip(word, known);
+  if (!same_chip.empty()) known = same_chip;
+  const std::size_t most = same_chip.empty() ? std::max<std::size_t>(1, word.size() / 3) : word.size();
   // A name with more after it stands for the longest known one that it begins with, unless a letter is wrong,
   // which a digit rarely is: "b200-sxm" for b200, not h200-sxm; "hgx-a100-80gb" for hgx-a100, not
   // hgx-a100-40gb.

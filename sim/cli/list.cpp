@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "sim/base/hints.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
@@ -121,13 +122,17 @@ void list_networks() {
   print_table({"network", "what it does"}, std::move(rows));
 }
 
+TableRow framework_row(const workloads::Framework& set, bool newest) {
+  const std::string lacks = workloads::lacks_of(set);
+  return {fmt::format("{}@{}{}", set.name, set.release, newest ? " (default)" : ""),
+          std::string(set.summary) + (lacks.empty() ? "" : " (" + lacks + ")")};
+}
+
 void list_frameworks() {
   std::vector<TableRow> rows;
   std::string_view before;
   for (const workloads::Framework& set : workloads::frameworks()) {
-    const std::string lacks = workloads::lacks_of(set);
-    rows.push_back({fmt::format("{}@{}{}", set.name, set.release, set.name == before ? "" : " (default)"),
-                    std::string(set.summary) + (lacks.empty() ? "" : " (" + lacks + ")")});
+    rows.push_back(framework_row(set, set.name != before));
     before = set.name;
   }
   print_table({"framework", "its set of defaults"}, std::move(rows));
@@ -141,6 +146,39 @@ void list_frameworks() {
     for (const std::string& line : report::wrap(text, columns_for_people(), 0)) std::cout << line << '\n';
     return;
   }
+}
+
+std::vector<TableRow> written(const workloads::WorkloadSpec& workload) {
+  std::vector<TableRow> rows;
+  collect(config::Document::parse(config::write(workload), "workload").root(), {}, rows);
+  return rows;
+}
+
+// A bare name: its releases. A release: the settings that a scenario may leave to it, as its workload would
+// write them.
+void show_framework(const std::string& id) {
+  const std::vector<std::string> known = workloads::framework_names();
+  if (std::find(known.begin(), known.end(), id) == known.end()) {
+    std::string help(hint_of_value("framework", id));
+    if (help.empty()) help = suggestion(id, known);
+    throw ConfigError("no framework \"" + id + '"',
+                      help.empty() ? "topsim list frameworks has them all" : help);
+  }
+  const workloads::Framework& named = workloads::framework(id);
+  std::vector<TableRow> rows;
+  if (id.find('@') == std::string::npos) {
+    for (const workloads::Framework& set : workloads::frameworks())
+      if (set.name == named.name) rows.push_back(framework_row(set, rows.empty()));
+    print_table({"framework", "its set of defaults"}, std::move(rows));
+    return;
+  }
+  rows = {{"framework", fmt::format("{}@{}", named.name, named.release)},
+          {"is", framework_row(named, false).back()}};
+  const std::vector<TableRow> of_any = written({});
+  for (TableRow& each : written(workloads::defaults_of(named)))
+    if (each.front() != "framework" && std::find(of_any.begin(), of_any.end(), each) == of_any.end())
+      rows.push_back(std::move(each));
+  print_table({"of workload", "value"}, std::move(rows));
 }
 
 void list_collectives() {
@@ -179,6 +217,7 @@ void list_topics() {
     rows.push_back({"topsim list " + std::string(topic.name), topic.summary});
   rows.push_back({"topsim list hardware ID", "every figure of one entry, with its source"});
   rows.push_back({"topsim list models ID", "what one model is made of"});
+  rows.push_back({"topsim list frameworks ID", "its releases, or what one release sets"});
   print_table({"command", "what it lists"}, std::move(rows));
 }
 }  // namespace
@@ -190,7 +229,8 @@ Action configure_list(CLI::App& app) {
   const auto id = std::make_shared<std::string>();
   add_option(app, "what", *what, "What to list").type_name(names);
   add_option(app, "id", *id,
-             "hardware, fabrics: every figure of this entry, with its source; models: what it is made of")
+             "hardware, fabrics: every figure of this entry, with its source; models: what it is made of; "
+             "frameworks: its releases, or what a release sets")
       .type_name("ID");
   return [what, id] {
     if (what->empty()) {
@@ -205,12 +245,13 @@ Action configure_list(CLI::App& app) {
       show_model(*id);
       return kOk;
     }
+    if (!id->empty() && *what == "frameworks") {
+      show_framework(*id);
+      return kOk;
+    }
     if (!id->empty())
       throw ConfigError("topsim list " + *what + " takes no name",
-                        *what == "frameworks"
-                            ? "topsim run SCENARIO --format json: left_open has the values of "
-                              "its defaults"
-                            : "hardware, fabrics and models do");
+                        "hardware, fabrics, models and frameworks do");
     std::vector<std::string> known;
     for (const Topic& topic : kTopics) {
       if (*what == topic.name) {

@@ -236,7 +236,11 @@ void find_unshared(const FindingContext& context, Findings& out) {
 
 // Assumptions on which the step depends. The result's left_open contains all of them.
 void find_assumed(const FindingContext& context, Findings& out) {
-  std::vector<std::string> parts = context.facts.assumed, paths;
+  std::vector<std::string> parts, paths;
+  for (const ScenarioFacts::Assumption& each : context.facts.assumed) {
+    parts.push_back(each.phrase);
+    if (!each.path.empty()) paths.push_back(each.path);
+  }
   const bool launch_bound = share_of_step(context.result, Reason::host) >= kLaunchBound;
   for (const ScenarioFacts::Open& open : context.facts.open) {
     if (share_of_step(context.result, open.reason) < open.from || (open.more_launches && launch_bound))
@@ -248,7 +252,8 @@ void find_assumed(const FindingContext& context, Findings& out) {
   out.push_back({Severity::note,
                  fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
                  "workload.plan",
-                 "say what differs; left_open of the JSON result lists every default",
+                 "say what differs; topsim list frameworks NAME has a release's defaults, left_open of the "
+                 "JSON result all of them",
                  0,
                  {},
                  std::move(paths)});

@@ -22,7 +22,11 @@ struct ScenarioFacts {
   std::string schedule;                  // "" when the workload has no pipeline
   int compute_units = 0, sm_margin = 0;  // of one accelerator; workload.compute.sm_margin
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
-  std::vector<std::string> assumed;  // what the scenario leaves open and this run assumed, one phrase each
+  // What the scenario leaves open and this run assumed; the path is empty where no one setting says it.
+  struct Assumption {
+    std::string phrase, path{};
+  };
+  std::vector<Assumption> assumed;
   // Left open, and reported where its communication is exposed: {assumption, share of the step}.
   struct Open {
     std::string phrase, path;  // of the setting

@@ -32,6 +32,23 @@ TEST(Closest, ANameWithMoreAfterItStandsForItsBeginning) {
   EXPECT_EQ(closest("ib-ndr-200", known), "ib-ndr200");
 }
 
+// A digit or a letter more is another chip: dgx-b200 is one edit from dgx-gb200, and another machine.
+TEST(Closest, AnotherChipIsNeverMeant) {
+  const std::vector<std::string> known{"dgx-b200", "dgx-b300", "gb200-nvl72", "gb300-nvl72", "gb300x4"};
+  EXPECT_EQ(closest("dgx-gb200", known), "gb200-nvl72");
+  EXPECT_EQ(closest("dgx-gb300", known), "gb300-nvl72");
+  EXPECT_EQ(closest("dgx-b201", known), "dgx-b200");  // no such chip: mistyped
+  const std::vector<std::string> models{"llama1-33b", "llama2-13b", "llama2-70b", "codellama-34b"};
+  EXPECT_EQ(closest("llama2-34b", models), "llama2-13b");
+}
+
+TEST(Closest, AChipStandsForItsUsualNode) {
+  const std::vector<std::string> nodes{"dgx-h100", "h100-nvl-pairs-8", "hgx-h100"},
+      chips{"h100-nvl", "h100-sxm5"};
+  EXPECT_EQ(suggestion("h100", nodes), "did you mean \"hgx-h100\"?");
+  EXPECT_EQ(suggestion("h100", chips), "did you mean \"h100-nvl\" or \"h100-sxm5\"?");
+}
+
 TEST(Suggestion, OffersAllNamesThatBeginAlikeAndElseTheClosest) {
   const std::vector<std::string> known{"b100",       "h100-nvl",  "h100-sxm5",  "h200-sxm",
                                        "llama3-70b", "llama3-8b", "llama3-405b"};

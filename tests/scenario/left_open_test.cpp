@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/config/reader.hpp"
@@ -97,8 +98,8 @@ std::string said(const report::Result& result) {
 TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
   const World world;
   const auto run = [&](const std::string& plan, const std::string& topology) {
-    return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "megatron", "plan": )" + plan +
-                          R"(}, "run": {"steps": 1}, "topology": )" + topology + "}"));
+    return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "megatron@2025", "plan": )" +
+                          plan + R"(}, "run": {"steps": 1}, "topology": )" + topology + "}"));
   };
   const std::string two = R"({"node": "hgx-h200", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
   // 64 sequences on 16 replicas with one each: 4 micro-batches.
@@ -111,16 +112,18 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
   EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 16})", two), "");
   EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 8, "sequence_parallel": false})", two), "");
   const auto experts = [&](const std::string& dispatcher) {
-    return said(world.run(R"({"workload": {"model": "qwen3-30b-a3b", "sequence": 2048, "plan":
+    return said(world.run(
+        R"({"workload": {"model": "qwen3-30b-a3b", "framework": "megatron@2025", "sequence": 2048, "plan":
         {"ep": 16, "etp": 1, "micro_batch": 1)" +
-                          dispatcher + R"(}}, "run": {"steps": 1}, "topology": )" + two + "}"));
+        dispatcher + R"(}}, "run": {"steps": 1}, "topology": )" + two + "}"));
   };
   EXPECT_NE(experts("").find("alltoall"), std::string::npos);
   EXPECT_EQ(experts(R"(, "token_dispatcher": "alltoall")"), "");
   // Adapters and packing cost time too: 16 of NeMo's four matrices, and attention over whole sequences.
   const auto tuned = [&](const std::string& more) {
-    return said(world.run(R"({"workload": {"model": "llama3-8b", "task": "lora", "packing": )" + more +
-                          R"(, "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two + "}"));
+    return said(world.run(
+        R"({"workload": {"model": "llama3-8b", "framework": "megatron@2025", "task": "lora", "packing": )" +
+        more + R"(, "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two + "}"));
   };
   EXPECT_EQ(
       tuned("true"),
@@ -142,5 +145,47 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
       R"({"node": "gb200-nvl72", "nodes": 32, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
   EXPECT_EQ(run(R"({"micro_batch": 1})", racks),
             "not stated, so assumed: 16 of 18 nodes of each scale-up domain (topology.scale_up_domain)");
+}
+
+const std::string kTwoOf =
+    R"(, "run": {"steps": 1}, "topology": {"nodes": 2, "fabric": "fat-tree", "node": )";
+
+// A bare name is its newest release; where the accelerator is older by five years or more, logs are not of
+// it.
+TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
+  const World world;
+  const auto run = [&](const std::string& framework, const std::string& node) {
+    return world.run(R"({"workload": {"model": "gpt2", "framework": ")" + framework +
+                     R"(", "plan": {"micro_batch": 1}})" + kTwoOf + '"' + node + "\"}}");
+  };
+  EXPECT_EQ(said(run("megatron", "hgx-h100")), "not stated, so assumed: framework megatron@2025");
+  EXPECT_EQ(
+      said(run("megatron", "dgx-1-v100")),  // of 2017
+      "not stated, so assumed: framework megatron@2025, 8 years newer than NVIDIA V100 SXM2 32GB: older "
+      "logs are of older releases");
+  EXPECT_EQ(said(run("megatron@2021", "dgx-1-v100")), "");
+  EXPECT_EQ(said(run("dataparallel", "hgx-h100")), "");  // one release alone
+  const report::Result result = run("megatron", "hgx-h100");
+  const auto finding =
+      std::find_if(result.findings.begin(), result.findings.end(),
+                   [](const report::Finding& each) { return each.message.starts_with("not stated"); });
+  ASSERT_NE(finding, result.findings.end());
+  EXPECT_EQ(finding->assumed, std::vector<std::string>{"workload.framework"});
+}
+
+// 8 experts: on every rank, or each split in two as tp splits the dense layers.
+TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
+  const World world;
+  const auto run = [&](const std::string& plan) {
+    return said(
+        world.run(R"({"workload": {"model": "mixtral-8x7b", "framework": "megatron@2025", "sequence": 512,
+        "plan": {"micro_batch": 1, "tp_overlap": "none", "token_dispatcher": "alltoall", )" +
+                  plan + "}}" + kTwoOf + R"("hgx-h200"}})"));
+  };
+  EXPECT_EQ(run(R"("tp": 2)"), "not stated, so assumed: ep 1, so every rank has all 8 experts");
+  EXPECT_EQ(run(R"("tp": 2, "ep": 1)"), "");
+  EXPECT_EQ(run(R"("tp": 2, "ep": 8)"),
+            "not stated, so assumed: etp 2: experts are split as tp splits the other layers");
+  EXPECT_EQ(run(R"("tp": 2, "ep": 8, "etp": 1)"), "");
 }
 }  // namespace topsim::scenario::left_open_test

@@ -137,7 +137,8 @@ Framework megatron_2024() {
   row.name = "megatron";
   row.release = "2024";
   row.aligns_exchanges = true;
-  row.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
+  row.summary =
+      "Megatron-Core with Transformer Engine, distributed optimiser, flash attention; NeMo to 25.04";
   row.attention = AttentionKernel::flash2025;  // cuDNN of its time
   row.host = kMegatron2024;
   row.host.experts = kMegatronExperts;
@@ -186,7 +187,8 @@ Framework megatron_2024() {
 Framework megatron_2025() {
   Framework row = megatron_2024();
   row.release = "2025";
-  row.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
+  row.summary =
+      "Megatron-Core as Megatron-Bridge sets it, NeMo from 25.09: Transformer Engine's cross entropy";
   row.sharded = "2025-fsdp";
   row.attention = AttentionKernel::flash;
   row.fixed_tiles = false;

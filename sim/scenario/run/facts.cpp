@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/scenario/findings/layout_findings.hpp"
 #include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/assumptions.hpp"
 #include "sim/scenario/run/left_open.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/node_recipe.hpp"
@@ -79,73 +79,6 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
   }
   return text;
 }
-// Defaults that affect the step time, and that other programs or releases set differently.
-void say_assumptions(const Scenario& scenario, const topology::Topology& topology,
-                     const topology::Catalogue& catalogue, const workloads::Plan& plan,
-                     report::ScenarioFacts& facts) {
-  const workloads::PlanSpec& given = scenario.workload.plan;
-  const workloads::Framework& named = workloads::framework(scenario.workload.framework);
-  const workloads::Framework& set = workloads::framework_of(scenario.workload);
-  if (plan.inference()) return;
-  if (set.release != named.release)
-    facts.assumed.push_back(fmt::format("zero {} is framework {}@{}", *given.zero, set.name, set.release));
-  if (plan.plain_softmax)
-    facts.assumed.push_back(fmt::format(
-        "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads x "
-        "sequences in fours",
-        set.name, set.release, plan.fused_softmax_keys));
-  if (!given.micro_batch && plan.micro_batches > 1)
-    facts.assumed.push_back(
-        fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
-  const bool on_gpus = facts.library == "NCCL" || facts.library == "RCCL";
-  if (!set.on_gpus.empty() && on_gpus && scenario.workload.framework.find('@') == std::string::npos)
-    facts.assumed.push_back(fmt::format("{}@{}, which describes TPUs; GPUs are framework {}@{}", set.name,
-                                        set.release, set.name, set.on_gpus));
-  if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
-    const workloads::LoraSpec usual;
-    facts.assumed.push_back(
-        fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")));
-  }
-  if (scenario.workload.packing.on && !scenario.workload.packing.documents)
-    facts.assumed.push_back(
-        "packed sequences attend as one document, the most that they can cost (workload.packing: how many)");
-  using executor::Reason;
-  constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
-  const bool on_nvidia = facts.library == "NCCL";
-  const bool has_user_buffers =
-      on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
-  if (!given.tp_overlap && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
-      could_use_user_buffers(topology, catalogue, plan))
-    facts.open.push_back(
-        {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
-                   "recipes turn on",
-         .path = "workload.plan.tp_overlap",
-         .reason = Reason::tensor_parallel,
-         .from = kTensor,
-         .more_launches = true});  // they split products
-  if (plan.ep > 1 && on_nvidia && !given.token_dispatcher &&
-      plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
-    facts.open.push_back(
-        {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
-         "HybridEP",
-         "workload.plan.token_dispatcher", Reason::expert_parallel, kExperts});
-}
-
-// States the assumed domain size, if the nodes do not fill whole domains.
-void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
-                 report::ScenarioFacts& facts) {
-  const topology::TopologySpec& spec = scenario.topology;
-  if (spec.scale_up_domain || spec.node.use.empty()) return;
-  const int largest = catalogue.node(spec.node.use).scale_up.domain_nodes;
-  if (largest < 2 || spec.nodes <= largest || spec.nodes % largest == 0) return;
-  const int size = topology::even_domain(spec.nodes, largest);
-  facts.assumed.push_back(
-      size < largest
-          ? fmt::format("{} of {} nodes of each scale-up domain (topology.scale_up_domain)", size, largest)
-          : fmt::format("scale-up domains of {} nodes and a last one of {} (topology.scale_up_domain)",
-                        largest, spec.nodes % largest));
-}
-
 }  // namespace
 
 AcceleratorWords words_of(const topology::Topology& topology, const topology::Catalogue& catalogue) {

@@ -1,0 +1,122 @@
+#include "sim/scenario/run/assumptions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/scenario/findings/layout_findings.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "workloads/framework.hpp"
+
+namespace topsim::scenario {
+namespace {
+// A bare name means its newest release, and releases differ by more than most settings do.
+void say_release(const workloads::WorkloadSpec& workload, const topology::Topology& topology,
+                 const topology::Catalogue& catalogue, report::ScenarioFacts& facts) {
+  if (workload.framework.find('@') != std::string::npos) return;
+  const workloads::Framework& set = workloads::framework(workload.framework);
+  const auto sets = workloads::frameworks();
+  if (std::count_if(sets.begin(), sets.end(), [&](const auto& row) { return row.name == set.name; }) < 2)
+    return;
+  const std::string release = fmt::format("{}@{}", set.name, set.release);
+  const bool on_gpus = facts.library == "NCCL" || facts.library == "RCCL";
+  const topology::Accelerator& accelerator =
+      catalogue.accelerator(topology.models()[topology.device(topology.accelerators()[0]).model]);
+  constexpr int kOld = 5;  // years: whoever kept a log of such an accelerator ran an older release
+  const int years = std::stoi(std::string(set.release)) - accelerator.year;
+  std::string phrase;
+  if (!set.on_gpus.empty() && on_gpus)
+    phrase =
+        fmt::format("{}, which describes TPUs; GPUs are framework {}@{}", release, set.name, set.on_gpus);
+  else if (accelerator.year > 0 && years >= kOld)
+    phrase = fmt::format("framework {}, {} years newer than {}: older logs are of older releases", release,
+                         years, accelerator.name);
+  else
+    phrase = "framework " + release;
+  facts.assumed.push_back({std::move(phrase), "workload.framework"});
+}
+
+// Experts that a scenario does not spread, or spreads as it does the other layers.
+void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
+                 const workloads::ModelSpec& model, report::ScenarioFacts& facts) {
+  if (model.experts.count > 1 && !given.ep && plan.dp > 1)
+    facts.assumed.push_back(
+        {fmt::format("ep 1, so every rank has all {} experts", model.experts.count), "workload.plan.ep"});
+  if (plan.ep > 1 && plan.etp > 1 && !given.etp)
+    facts.assumed.push_back({fmt::format("etp {}: experts are split as tp splits the other layers", plan.etp),
+                             "workload.plan.etp"});
+}
+}  // namespace
+
+void say_assumptions(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, const workloads::Plan& plan,
+                     report::ScenarioFacts& facts) {
+  const workloads::PlanSpec& given = scenario.workload.plan;
+  const workloads::Framework& named = workloads::framework(scenario.workload.framework);
+  const workloads::Framework& set = workloads::framework_of(scenario.workload);
+  if (plan.inference()) return;
+  if (set.release != named.release)
+    facts.assumed.push_back({fmt::format("zero {} is framework {}@{}", *given.zero, set.name, set.release),
+                             "workload.framework"});
+  else
+    say_release(scenario.workload, topology, catalogue, facts);
+  if (plan.plain_softmax)
+    facts.assumed.push_back({fmt::format(
+        "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads "
+        "x sequences in fours",
+        set.name, set.release, plan.fused_softmax_keys)});
+  if (!given.micro_batch && plan.micro_batches > 1)
+    facts.assumed.push_back(
+        {fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches),
+         "workload.plan.micro_batch"});
+  say_experts(given, plan, scenario.workload.model, facts);
+  if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
+    const workloads::LoraSpec usual;
+    facts.assumed.push_back(
+        {fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")),
+         "workload.lora"});
+  }
+  if (scenario.workload.packing.on && !scenario.workload.packing.documents)
+    facts.assumed.push_back(
+        {"packed sequences attend as one document, the most that they can cost (workload.packing: how many)",
+         "workload.packing"});
+  using executor::Reason;
+  constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
+  const bool on_nvidia = facts.library == "NCCL";
+  const bool has_user_buffers =
+      on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
+  if (!given.tp_overlap && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
+      could_use_user_buffers(topology, catalogue, plan))
+    facts.open.push_back(
+        {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
+                   "recipes turn on",
+         .path = "workload.plan.tp_overlap",
+         .reason = Reason::tensor_parallel,
+         .from = kTensor,
+         .more_launches = true});  // they split products
+  if (plan.ep > 1 && on_nvidia && !given.token_dispatcher &&
+      plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
+    facts.open.push_back(
+        {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
+         "HybridEP",
+         "workload.plan.token_dispatcher", Reason::expert_parallel, kExperts});
+}
+
+void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
+                 report::ScenarioFacts& facts) {
+  const topology::TopologySpec& spec = scenario.topology;
+  if (spec.scale_up_domain || spec.node.use.empty()) return;
+  const int largest = catalogue.node(spec.node.use).scale_up.domain_nodes;
+  if (largest < 2 || spec.nodes <= largest || spec.nodes % largest == 0) return;
+  const int size = topology::even_domain(spec.nodes, largest);
+  facts.assumed.push_back(
+      {size < largest
+           ? fmt::format("{} of {} nodes of each scale-up domain (topology.scale_up_domain)", size, largest)
+           : fmt::format("scale-up domains of {} nodes and a last one of {} (topology.scale_up_domain)",
+                         largest, spec.nodes % largest),
+       "topology.scale_up_domain"});
+}
+}  // namespace topsim::scenario
