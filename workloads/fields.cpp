@@ -300,8 +300,10 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
   static const auto object =
       Object<LoraSpec>("lora", "Low-rank adapters")
           .field("rank", &LoraSpec::rank, "of the adapters", at_least(1))
-          .field("targets", &LoraSpec::targets, "matrices with an adapter",
-                 config::list_of<std::string>(one_of({"qkv", "proj", "fc1", "fc2"})))
+          .field("targets", &LoraSpec::targets,
+                 "matrices with an adapter: qkv stands for q, k and v, fc1 of gated networks for gate and up",
+                 config::list_of<std::string>(
+                     one_of({"qkv", "q", "k", "v", "proj", "fc1", "gate", "up", "fc2"})))
           .field("share_expert_adapters", &LoraSpec::share_expert_adapters,
                  "routed experts of a rank have one adapter together, else each its own",
                  default_text("the framework's"))

@@ -24,14 +24,20 @@ namespace topsim::workloads {
 // Low-rank adapters beside frozen weights; rank 0: everything is trained.
 struct PlanAdapters {
   int rank = 0;
-  bool qkv = false, proj = false, fc1 = false, fc2 = false;
-  // Queries, keys, values, gate and up are separate layers with an adapter each (PEFT on transformers' and
-  // torchtitan's modules); else Megatron's two fused ones.
+  bool q = false, k = false, v = false, proj = false;
+  bool gate = false, up = false, fc2 = false;  // a network without gates has `up` alone
+  // Queries, keys, values, gate and up are separate layers (PEFT on transformers' and torchtitan's modules);
+  // else Megatron's two fused ones.
   bool apart = false;
+  // Each has an adapter of its own: as separate layers have, and fused ones whose parts targets name
+  // (Megatron-Bridge's CanonicalLoRA); else the fused layer has one.
+  bool qkv_each = false, gate_each = false;
   bool one_for_experts = false;  // of a rank, else each expert has its own
   bool dropout = false;          // of each adapter's input
   bool casts = false;            // each adapter's input, to fp32 and back
   AdapterFacts facts;
+  [[nodiscard]] bool qkv() const { return q || k || v; }
+  [[nodiscard]] bool fc1() const { return gate || up; }
 };
 
 // What ZeRO and FSDP divide, and when.

@@ -72,7 +72,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const AdapterCounts adapters = adapter_counts(model, plan);
   const HostPasses adapter = calls_of_adapter(plan);
   attention = attention + adapter * adapters.attention;
-  experts = experts + adapter * (adapters.network * expert_adapters(model, plan));
+  experts = experts + adapter * (adapters.expert * expert_adapters(model, plan));
   if (model.experts.shared > 0) {
     shared = shared + adapter * adapters.network;
     if (plan.frozen()) shared.backward = shared.backward + calls.frozen_shared * -1;
@@ -121,8 +121,8 @@ Hooked hooked(const ModelSpec& model, LayerKind kind, const Plan& plan) {
   const double networks = mixture ? experts + int{shared} : 1, router = mixture ? 1 : 0;
   const double normed_heads = model.attention.qk_norm ? 2 : 0;
   const AdapterCounts counts = adapter_counts(model, plan);
-  const double adapted =
-      counts.attention + counts.network * (mixture ? expert_adapters(model, plan) + int{shared} : 1);
+  const double adapted = counts.attention + (mixture ? counts.expert * expert_adapters(model, plan) : 0) +
+                         (mixture && !shared ? 0 : counts.network);
   const HookCalls& hooks = plan.host.profile.hooks;
   Hooked sum;
   // The profile's layer is gated and rotary. The block of a mixture is a module as its router is one.

@@ -22,8 +22,24 @@ struct Adapter {
   Weights weights = Weights::dense;
 };
 
-// The adapters of the matrices that are one target, in forward order.
-using Target = std::vector<Adapter>;
+// The adapters of one frozen matrix, or of several that read one input, in forward order.
+struct Target {
+  std::vector<Adapter> adapters;
+  double joined = 0;  // columns of one frozen matrix whose parts have adapters of their own; else 0
+};
+
+// How many matrices with an adapter of their own read the input of attention, or of a network.
+int inputs_of_attention(const PlanAdapters& on) {
+  return on.qkv_each ? int{on.q} + int{on.k} + int{on.v} : int{on.qkv()};
+}
+// Megatron-Bridge's experts have one adapter of both, however targets are named (canonical_lora.py,
+// _should_treat_linear_fc1_as_unfused).
+bool gates_each(const ModelSpec& model, const PlanAdapters& on, bool experts) {
+  return model.gated_ffn && (experts ? on.apart : on.gate_each);
+}
+int inputs_of_network(const ModelSpec& model, const PlanAdapters& on, bool experts) {
+  return gates_each(model, on, experts) ? int{on.gate} + int{on.up} : int{on.fc1()};
+}
 
 class Adapters {
  public:
@@ -32,32 +48,37 @@ class Adapters {
     const double t = plan.tp, d = model.head_dim, h = model.hidden, tokens = plan.tokens();
     const double heads = model.heads / t, kv_heads = std::max(1.0, model.kv_heads / t);
     const PlanAdapters& on = plan.adapters;
-    const bool gate_apart = on.apart && model.gated_ffn;
-    using Widths = std::vector<double>;
-    const auto columns = [&](Adapter like, const Widths& widths) {
-      Target target;
-      for (const double n : widths) like.n = n, like.k = h, target.push_back(like);
-      return target;
+    const auto add = [h](Target& target, Adapter like, bool wanted, double n) {
+      like.n = n, like.k = h;
+      if (wanted) target.adapters.push_back(like);
     };
-    const auto gates = [&](double ffn) {
-      return gate_apart ? Widths{ffn, ffn} : Widths{(model.gated_ffn ? 2 : 1) * ffn};
+    const auto gates = [&](Target& target, const Adapter& like, double ffn, bool experts) {
+      if (!gates_each(model, on, experts))
+        return add(target, like, on.fc1(), (model.gated_ffn ? 2 : 1) * ffn);
+      add(target, like, on.gate, ffn), add(target, like, on.up, ffn);
+      if (!on.apart) target.joined = 2 * ffn;
     };
-    if (on.qkv)
-      qkv_ = columns(
-          {Part::attention, false, 0, 0, tokens},
-          on.apart ? Widths{heads * d, kv_heads * d, kv_heads * d} : Widths{(heads + 2 * kv_heads) * d});
-    if (on.proj) proj_ = {{Part::attention, true, h, heads * d, tokens}};
+    const Adapter in_attention{Part::attention, false, 0, 0, tokens};
+    const double all = (heads + 2 * kv_heads) * d;
+    if (on.qkv_each) {
+      add(qkv_, in_attention, on.q, heads * d);
+      add(qkv_, in_attention, on.k, kv_heads * d), add(qkv_, in_attention, on.v, kv_heads * d);
+      if (!on.apart) qkv_.joined = all;
+    } else {
+      add(qkv_, in_attention, on.qkv(), all);
+    }
+    if (on.proj) proj_.adapters = {{Part::attention, true, h, heads * d, tokens}};
     const bool mixture = kind == LayerKind::experts;
     const ExpertSpec& experts = model.experts;
     const double ffn = (mixture ? static_cast<double>(experts.shared) * experts.ffn : model.ffn) / t;
-    if (on.fc1 && ffn > 0) fc1_ = columns({Part::mlp, false, 0, 0, tokens}, gates(ffn));
-    if (on.fc2 && ffn > 0) fc2_ = {{Part::mlp, true, h, ffn, tokens}};
+    if (ffn > 0) gates(fc1_, {Part::mlp, false, 0, 0, tokens}, ffn, false);
+    if (on.fc2 && ffn > 0) fc2_.adapters = {{Part::mlp, true, h, ffn, tokens}};
     if (!mixture) return;
     const double count = expert_adapters(model, plan);
     const double rows = expert_rows(model, plan) / count, width = experts.ffn / static_cast<double>(plan.etp);
     const Weights whose = plan.experts.on_own_ranks ? Weights::routed : Weights::dense;
-    if (on.fc1) expert_fc1_ = columns({Part::experts, false, 0, 0, rows, count, whose}, gates(width));
-    if (on.fc2) expert_fc2_ = {{Part::experts, true, h, width, rows, count, whose}};
+    gates(expert_fc1_, {Part::experts, false, 0, 0, rows, count, whose}, width, true);
+    if (on.fc2) expert_fc2_.adapters = {{Part::experts, true, h, width, rows, count, whose}};
   }
   // By the order in which a backward list completes their weights: in each half the row-parallel one first.
   const Target& of(Part part, int index) const {
@@ -74,18 +95,27 @@ class Adapters {
     if (part == Part::experts) forward(list, expert_fc1_), forward(list, expert_fc2_);
   }
   void backward(PieceList& list, const Target& target) const {
-    for (auto adapter = target.rbegin(); adapter != target.rend(); ++adapter) backward(list, *adapter);
+    for (auto each = target.adapters.rbegin(); each != target.adapters.rend(); ++each) backward(list, *each);
   }
 
  private:
   void forward(PieceList& list, const Target& target) const {
-    for (const Adapter& adapter : target) forward(list, adapter);
+    for (const Adapter& adapter : target.adapters) forward(list, adapter, target.joined > 0);
+    if (target.adapters.empty() || target.joined <= 0) return;
+    // Their answers are joined, zeros where a part has no adapter, and added to all columns at once
+    // (Megatron-Bridge, canonical_lora.py: LoRALinearSplitQKV, LoRALinearSplitFC1UpGate).
+    const Adapter& first = target.adapters.front();
+    double answers = 0;
+    for (const Adapter& adapter : target.adapters) answers += adapter.n;
+    list.compute(first.part, pass(first, answers + target.joined, element(), MemoryKernel::elementwise) +
+                                 pass(first, target.joined, 3 * element(), MemoryKernel::add));
   }
-  void forward(PieceList& list, const Adapter& a) const {
+  void forward(PieceList& list, const Adapter& a, bool joined) const {
     list.compute(a.part, enters(a) + product(a, {a.rows, rank_, a.k}), Piece::kNone, a.count * rank_ * a.k,
                  a.weights);
     const int summed = a.row ? sum(list, a) : Piece::kNone;
-    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + scale(a, 0) + add(a, a.n, fused_sum(a)), summed,
+    const KernelCost added = joined ? KernelCost{} : add(a, a.n, fused_sum(a));
+    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + scale(a, 0) + added, summed,
                  a.count * rank_ * a.n, a.weights);
   }
   void backward(PieceList& list, const Adapter& a) const {
@@ -196,7 +226,7 @@ PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
     }
     const Target& target = adapters.of(piece.part, seen[piece.part]++);
     const int before = static_cast<int>(out.pieces().size());
-    if (target.empty() && piece.wait == Piece::kNone) return before - 1;
+    if (target.adapters.empty() && piece.wait == Piece::kNone) return before - 1;
     // The adapter's weight gradient waits for what that of the matrix waited for (the layer's input).
     out.compute(piece.part, KernelCost{}, piece.wait);
     adapters.backward(out, target);
@@ -235,33 +265,31 @@ PiecePair frozen(const PiecePair& pieces, bool needed) {
 }
 
 namespace {
-// How many matrices with an adapter of their own read the input of attention, or of the dense network.
-double inputs_of_attention(const PlanAdapters& on) {
-  return on.apart ? 3 : 1;
-}
-double inputs_of_network(const ModelSpec& model, const PlanAdapters& on) {
-  return on.apart && model.gated_ffn ? 2 : 1;
-}
-double inputs_width(const ModelSpec& model, const PlanAdapters& on, double ffn, double gates) {
+// Sum of k + n over the adapted matrices of a network or an expert, whose width is `ffn` on this rank.
+double network_width(const ModelSpec& model, const PlanAdapters& on, double ffn, bool experts) {
   const double h = model.hidden;
-  return (on.fc1 ? inputs_of_network(model, on) * h + gates * ffn : 0) + (on.fc2 ? ffn + h : 0);
+  const int inputs = inputs_of_network(model, on, experts);
+  const double matrices = gates_each(model, on, experts) ? 1 : model.gated_ffn ? 2 : 1;  // of one adapter
+  return inputs * (h + matrices * ffn) + (on.fc2 ? ffn + h : 0);
 }
-// Sum of k + n over the adapted matrices outside the experts, on one of `t` tensor ranks.
+// The same over those outside the experts, on one of `t` tensor ranks.
 double width(const ModelSpec& model, LayerKind kind, const PlanAdapters& on, double t) {
-  const double h = model.hidden, d = model.head_dim, gates = model.gated_ffn ? 2 : 1;
+  const double h = model.hidden, d = model.head_dim;
   const double ffn =
       kind == LayerKind::dense ? model.ffn : static_cast<double>(model.experts.shared) * model.experts.ffn;
-  double sum = ffn > 0 ? inputs_width(model, on, ffn / t, gates) : 0;
-  if (on.qkv) sum += inputs_of_attention(on) * h + (model.heads + 2.0 * model.kv_heads) * d / t;
+  double sum = ffn > 0 ? network_width(model, on, ffn / t, false) : 0;
+  const double heads =
+      (on.q ? model.heads : 0) + (int{on.k} + int{on.v}) * static_cast<double>(model.kv_heads);
+  sum += inputs_of_attention(on) * h + heads * d / t;
   if (on.proj) sum += model.heads * d / t + h;
   return sum;
 }
 // The same for one expert, split over `t` ranks.
 double expert_width(const ModelSpec& model, const PlanAdapters& on, double t) {
-  return inputs_width(model, on, model.experts.ffn / t, model.gated_ffn ? 2 : 1);
+  return network_width(model, on, model.experts.ffn / t, true);
 }
-double network_matrices(const ModelSpec& model, const PlanAdapters& on) {
-  return (on.fc1 ? inputs_of_network(model, on) : 0) + int{on.fc2};
+int network_matrices(const ModelSpec& model, const PlanAdapters& on, bool experts) {
+  return inputs_of_network(model, on, experts) + int{on.fc2};
 }
 // Casts and dropout make a tensor for each adapter that the backward pass reads: for one of those that share
 // an input it takes the place of that; dropout keeps a mask of a byte a number too.
@@ -270,24 +298,26 @@ double inputs_of_their_own(const ModelSpec& model, LayerKind kind, const Plan& p
   if (!on.dropout && !on.casts) return 0;
   const double mask = on.dropout ? 1 / bytes_of(plan.activations) : 0, t = plan.tp, h = model.hidden;
   const auto of = [&](double adapters, double width) { return (adapters * (1 + mask) - 1) * width; };
-  const auto network = [&](double ffn) {
-    return (on.fc1 ? of(inputs_of_network(model, on), h) : 0) + (on.fc2 ? of(1, ffn) : 0);
+  const auto network = [&](double ffn, bool experts) {
+    return (on.fc1() ? of(inputs_of_network(model, on, experts), h) : 0) + (on.fc2 ? of(1, ffn) : 0);
   };
   const bool mixture = kind == LayerKind::experts;
   const double ffn = mixture ? static_cast<double>(model.experts.shared) * model.experts.ffn : model.ffn;
-  double numbers = ffn > 0 ? network(ffn / t) : 0;
-  if (on.qkv) numbers += of(inputs_of_attention(on), h);
+  double numbers = ffn > 0 ? network(ffn / t, false) : 0;
+  if (on.qkv()) numbers += of(inputs_of_attention(on), h);
   if (on.proj) numbers += of(1, static_cast<double>(model.heads) * model.head_dim / t);
   numbers *= plan.tokens();
   if (mixture)
-    numbers += expert_rows(model, plan) * network(model.experts.ffn / static_cast<double>(plan.etp));
+    numbers += expert_rows(model, plan) * network(model.experts.ffn / static_cast<double>(plan.etp), true);
   return numbers;
 }
 }  // namespace
 
 AdapterCounts adapter_counts(const ModelSpec& model, const Plan& plan) {
   const PlanAdapters& on = plan.adapters;
-  return {(on.qkv ? inputs_of_attention(on) : 0) + int{on.proj}, network_matrices(model, on)};
+  return {static_cast<double>(inputs_of_attention(on) + int{on.proj}),
+          static_cast<double>(network_matrices(model, on, false)),
+          static_cast<double>(network_matrices(model, on, true))};
 }
 
 double expert_adapters(const ModelSpec& model, const Plan& plan) {
@@ -300,9 +330,10 @@ double expert_rows(const ModelSpec& model, const Plan& plan) {
 double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan) {
   const PlanAdapters& on = plan.adapters;
   const bool mixture = kind == LayerKind::experts;
-  const double network = mixture && model.experts.shared == 0 ? 0 : network_matrices(model, on);
-  double numbers = plan.tokens() * ((on.qkv ? inputs_of_attention(on) : 0) + int{on.proj} + network);
-  if (mixture) numbers += expert_rows(model, plan) * network_matrices(model, on);
+  const AdapterCounts counts = adapter_counts(model, plan);
+  const double network = mixture && model.experts.shared == 0 ? 0 : counts.network;
+  double numbers = plan.tokens() * (counts.attention + network);
+  if (mixture) numbers += expert_rows(model, plan) * counts.expert;
   return numbers * on.rank + inputs_of_their_own(model, kind, plan);
 }
 

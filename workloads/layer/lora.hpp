@@ -7,6 +7,9 @@
 // A on every tensor rank and B split, row-parallel ones (projection, FC2) A split and B on every rank: X A is
 // summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
 //
+// Queries, keys and values may each have an adapter or none, as gate and up may: without one a matrix is
+// frozen and no more. The input that they share is kept if any of them has one.
+//
 // Routed experts: an adapter for each matrix of each expert (PEFT), multiplied in groups, or one for all
 // experts of a rank (Megatron-Bridge, peft/lora.py: share_expert_adapters), used by all arriving rows.
 #pragma once
@@ -20,9 +23,9 @@ namespace topsim::workloads {
                                       const ComputeModel& compute, RecomputeKind recompute);
 // Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
 [[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
-// Adapters of attention, and of one network or expert.
+// Adapters of attention, of a dense network, and of one expert.
 struct AdapterCounts {
-  double attention = 0, network = 0;
+  double attention = 0, network = 0, expert = 0;
 };
 [[nodiscard]] AdapterCounts adapter_counts(const ModelSpec& model, const Plan& plan);
 // For the routed experts of a rank: the adapters of each of their matrices, and the rows that pass them.

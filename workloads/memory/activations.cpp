@@ -134,7 +134,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows. Side by side both norms read
   // one tensor, and with a shared norm both products read one tensor if it is not cast.
   const bool one_input = shares_norm(model) && input >= e;
-  const double halves = one_input ? std::max(kept(on.qkv), kept(on.fc1)) : kept(on.qkv) + kept(on.fc1);
+  const double halves =
+      one_input ? std::max(kept(on.qkv()), kept(on.fc1())) : kept(on.qkv()) + kept(on.fc1());
   const double products =
       h * rows_kept(plan) * (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : halves);
   double bytes = rows * h * ((model.parallel_residual ? 1 : 2) * e + 2 * mask) + products;
@@ -155,7 +156,7 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     // experts.
     const ExpertSpec& experts = model.experts;
     const double arrived = plan.etp * rows * experts.top_k * plan.experts.load;
-    bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1);
+    bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1());
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
     if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;

@@ -1,7 +1,9 @@
 // The advice when a plan does not fit: the cheapest change after which it does.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 
 #include "sim/base/error.hpp"
@@ -140,16 +142,21 @@ std::vector<Change> adapter_changes(const WorkloadSpec& workload) {
       return fmt::format("precision.frozen_weights = {}", name_of(format));
     };
   };
-  const auto attention_alone = [](WorkloadSpec& w) {
+  const std::vector<std::string> now = workload.lora.value_or(LoraSpec{}).targets;
+  std::vector<std::string> fewer_targets;
+  std::copy_if(now.begin(), now.end(), std::back_inserter(fewer_targets), [](const std::string& target) {
+    return target != "fc1" && target != "gate" && target != "up" && target != "fc2";
+  });
+  const bool fewer = fewer_targets.size() < now.size() && !fewer_targets.empty();
+  const auto attention_alone = [fewer_targets](WorkloadSpec& w) {
     if (!w.lora) w.lora.emplace();
-    w.lora->targets = {"qkv", "proj"};
-    return std::string(R"(lora.targets = ["qkv", "proj"])");
+    w.lora->targets = fewer_targets;
+    return fmt::format(R"(lora.targets = ["{}"])", fmt::join(fewer_targets, R"(", ")"));
   };
   const auto both = [&](Precision format) {
     return [=](WorkloadSpec& w) { return frozen(format)(w) + " with " + attention_alone(w); };
   };
   const double kept = bytes_of(workload.precision.frozen_weights.value_or(Precision::bf16));
-  const bool fewer = workload.lora.value_or(LoraSpec{}).targets.size() > 2;
   std::vector<Precision> formats;
   for (const Precision format : {Precision::fp8, Precision::nvfp4})
     if (bytes_of(format) < kept) formats.push_back(format);

@@ -79,6 +79,42 @@ void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
         "a number of documents of equal length, or true for one");
 }
 
+namespace {
+// Which matrices have an adapter, and whether parts of a fused one have their own.
+void set_targets(const std::vector<std::string>& targets, const ModelSpec& model, PlanAdapters& adapters,
+                 Mistakes& mistakes) {
+  const auto on = [&](const char* name) {
+    return std::find(targets.begin(), targets.end(), name) != targets.end();
+  };
+  if (targets.empty())
+    mistakes.add("lora.targets", "no matrix has an adapter, so that nothing is trained",
+                 "leave targets out for all of qkv, proj, fc1, fc2");
+  const auto whole_of = [](const std::string& part) {
+    const bool network = part == "gate" || part == "up";
+    return network ? "fc1" : part == "q" || part == "k" || part == "v" ? "qkv" : nullptr;
+  };
+  for (auto each = targets.begin(); each != targets.end(); ++each) {
+    const auto path = fmt::format("lora.targets[{}]", each - targets.begin());
+    const char* whole = whole_of(*each);
+    if (std::find(targets.begin(), each, *each) != each)
+      mistakes.add(path, fmt::format("{} is named twice", *each), "name each matrix once");
+    else if (whole != nullptr && on(whole))
+      mistakes.add(path, fmt::format("{} is a part of {}, which is named too", *each, whole),
+                   fmt::format("leave {} out, or name the parts of {} alone", *each, whole));
+    else if ((*each == "gate" || *each == "up") && !model.gated_ffn)
+      mistakes.add(path, fmt::format("{}: the model's networks have no gate", *each),
+                   "name fc1, their first matrix");
+  }
+  const bool qkv = on("qkv"), fc1 = on("fc1");
+  adapters.q = qkv || on("q"), adapters.k = qkv || on("k"), adapters.v = qkv || on("v");
+  adapters.proj = on("proj"), adapters.fc2 = on("fc2");
+  adapters.gate = model.gated_ffn && (fc1 || on("gate"));
+  adapters.up = fc1 || on("up");
+  adapters.qkv_each = adapters.apart || (adapters.qkv() && !qkv);
+  adapters.gate_each = adapters.apart || (adapters.fc1() && !fc1);
+}
+}  // namespace
+
 void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (workload.task != Task::lora) {
     if (workload.lora && !plan.inference())
@@ -89,34 +125,20 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
     return;
   }
   const LoraSpec spec = workload.lora.value_or(LoraSpec{});
-  plan.adapters.rank = spec.rank;
-  const auto on = [&](const char* name) {
-    return std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
-  };
-  for (auto each = spec.targets.begin(); each != spec.targets.end(); ++each)
-    if (std::find(spec.targets.begin(), each, *each) != each) {
-      mistakes.add("lora.targets", fmt::format("{} is named twice", *each), "name each matrix once");
-      break;
-    }
   if (workload.model.hidden > 0 && spec.rank > workload.model.hidden)
     mistakes.add(
         "lora.rank",
         fmt::format("rank {} is above the model's hidden width, {}", spec.rank, workload.model.hidden),
         "an adapter of low rank has 4 to 256; task finetune trains all weights");
-  if (spec.targets.empty())
-    mistakes.add("lora.targets", "no matrix has an adapter, so that nothing is trained",
-                 "leave targets out for all of qkv, proj, fc1, fc2");
-  plan.adapters = {spec.rank,
-                   on("qkv"),
-                   on("proj"),
-                   on("fc1"),
-                   on("fc2"),
-                   defaults.family != FrameworkFamily::megatron,
-                   spec.share_expert_adapters.value_or(defaults.shares_expert_adapters),
-                   spec.dropout,
-                   defaults.adapter.casts_input && plan.parameter_bytes > bytes_of(plan.activations),
-                   defaults.adapter};
   const ModelSpec& model = workload.model;
+  PlanAdapters& adapters = plan.adapters;
+  adapters.rank = spec.rank;
+  adapters.apart = defaults.family != FrameworkFamily::megatron;
+  adapters.one_for_experts = spec.share_expert_adapters.value_or(defaults.shares_expert_adapters);
+  adapters.dropout = spec.dropout;
+  adapters.casts = defaults.adapter.casts_input && plan.parameter_bytes > bytes_of(plan.activations);
+  adapters.facts = defaults.adapter;
+  set_targets(spec.targets, model, adapters, mistakes);
   if (model.attention.kind == AttentionKind::mla)
     mistakes.add("task", "adapters exist beside mha or gqa attention",
                  "choose a model that has it, or task finetune");
