@@ -183,6 +183,10 @@ struct Plan : KernelFacts, ExchangeFacts {
   // Attention with stored scores is one kernel per operator (ddp, fsdp), not a fused softmax.
   [[nodiscard]] bool eager_softmax() const { return eager_norms && !fused_kernels; }
   [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
+  // Frozen weights in NF4: a kernel makes a copy in 16 bits before each product, in both passes.
+  [[nodiscard]] bool nf4() const {
+    return frozen() && (frozen_weights == Precision::nf4 || frozen_weights == Precision::nf4_double);
+  }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   // All local experts in one kernel, which reads only the experts that have tokens (vLLM and SGLang,
   // fused_moe: moe_align_block_size).

@@ -22,7 +22,20 @@ enum class AttentionKind : std::uint8_t { mha, gqa, mla };
 // choice.
 enum class AttentionKernel : std::uint8_t { flash, flash2025, sdpa, sdpa2026, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
+// nf4: weights beside adapters alone, with an fp32 maximum for 64 of them (bitsandbytes); nf4_double: with 8
+// bits for 64 and one fp32 for 256 of these (QLoRA's double quantisation, section 3).
+enum class Precision : std::uint8_t {
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,
+  mxfp8,
+  fp8_blockwise,
+  nvfp4,
+  nf4,
+  nf4_double
+};
 // The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).
 enum class WeightFormat : std::uint8_t { fp8, int8, int4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_1p, zb_2p, zb_v, dualpipe };

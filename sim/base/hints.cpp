@@ -13,6 +13,7 @@ struct Hint {
 };
 
 constexpr std::string_view kAlpha = "a factor of the adapters, without effect on time: leave it out";
+constexpr std::string_view kFourBits = R"("precision": {"frozen_weights": "nf4"} beside "task": "lora")";
 constexpr std::string_view kServing =
     "for serving leave framework out; prefill and decode follow serving engines";
 constexpr std::string_view kPyTorch = R"("ddp" or "fsdp", by how the script spreads its data)";
@@ -32,6 +33,7 @@ constexpr Hint kKeys[] = {
     {"lora", "alpha", kAlpha},
     {"lora", "lora_alpha", kAlpha},
     {"workload", "lora_alpha", kAlpha},
+    {"workload", "load_in_4bit", kFourBits},
     {"fabric", "spines", kSpines},
     {"fabric", "num_spines", kSpines},
     {"fabric", "rails", kRails},

@@ -35,6 +35,9 @@ std::array<std::string_view, 5> lookup_order(Precision precision) {
       return {"fp8", "bf16", "fp16", "fp32"};
     case Precision::nvfp4:
       return {"nvfp4", "fp4", "fp8", "bf16", "fp16"};
+    case Precision::nf4:
+    case Precision::nf4_double:  // never multiplied
+      return {};
   }
   return {};
 }

@@ -17,6 +17,10 @@ double bytes_of(Precision precision) {
       return 1;
     case Precision::nvfp4:
       return 0.5;
+    case Precision::nf4:
+      return 0.5 + 4.0 / 64;
+    case Precision::nf4_double:
+      return 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
   }
   return 2;
 }
@@ -39,6 +43,10 @@ std::string_view name_of(Precision precision) {
       return "fp8-blockwise";
     case Precision::nvfp4:
       return "nvfp4";
+    case Precision::nf4:
+      return "nf4";
+    case Precision::nf4_double:
+      return "nf4-double";
   }
   return "unknown";
 }

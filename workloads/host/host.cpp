@@ -42,6 +42,23 @@ HostPasses calls_of_adapter(const Plan& plan) {
   return passes;
 }
 
+// Matrices of a layer that are frozen: of attention, and of one network or expert.
+struct FrozenMatrices {
+  double attention = 0, network = 0;
+};
+FrozenMatrices frozen_matrices(const ModelSpec& model, const Plan& plan) {
+  return {plan.qkv_apart ? 4.0 : 2.0, model.gated_ffn && plan.gate_apart ? 3.0 : 2.0};
+}
+// What bitsandbytes calls for one of them in NF4 beside the product: a Function of Python with the operator
+// that expands the weights, and with double quantisation two more for their maxima (MatMul4Bit,
+// dequantize_4bit). A compiled layer has the operators alone.
+HostPasses calls_of_nf4(const Plan& plan) {
+  if (!plan.nf4()) return {};
+  HostCalls calls{.operators = plan.frozen_weights == Precision::nf4_double ? 3.0 : 1.0};
+  if (!plan.adapters.facts.fused) calls.functions = 1;
+  return {calls, calls};
+}
+
 struct Block {
   std::array<Part, 3> parts;
   HostPasses calls;
@@ -71,10 +88,13 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   if (plan.frozen()) attention.backward = attention.backward + calls.frozen_attention * -1;
   const AdapterCounts adapters = adapter_counts(model, plan);
   const HostPasses adapter = calls_of_adapter(plan);
-  attention = attention + adapter * adapters.attention;
-  experts = experts + adapter * (adapters.expert * expert_adapters(model, plan));
+  const FrozenMatrices matrices = frozen_matrices(model, plan);
+  const HostPasses nf4 = calls_of_nf4(plan);
+  attention = attention + adapter * adapters.attention + nf4 * matrices.attention;
+  experts =
+      experts + adapter * (adapters.expert * expert_adapters(model, plan)) + nf4 * (matrices.network * here);
   if (model.experts.shared > 0) {
-    shared = shared + adapter * adapters.network;
+    shared = shared + adapter * adapters.network + nf4 * matrices.network;
     if (plan.frozen()) shared.backward = shared.backward + calls.frozen_shared * -1;
   }
   // Separate nodes: attention, and for the experts dispatch, experts and combine.
@@ -239,8 +259,12 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
   if (plan.frozen()) {
     host.backward = host.backward + host.frozen * -1;
     const AdapterCounts counts = adapter_counts(model, plan);
-    adapters = calls_of_adapter(plan) * ((plan.host.graph_attention ? 0 : counts.attention) +
-                                         (plan.host.graph_mlp ? 0 : counts.network));
+    const FrozenMatrices matrices = frozen_matrices(model, plan);
+    const auto eager = [&](double attention, double network) {
+      return (plan.host.graph_attention ? 0 : attention) + (plan.host.graph_mlp ? 0 : network);
+    };
+    adapters = calls_of_adapter(plan) * eager(counts.attention, counts.network) +
+               calls_of_nf4(plan) * eager(matrices.attention, matrices.network);
   }
   const auto scaled = [&](const HostCalls& calls, const HostCalls& of_adapters) {
     const double kept =

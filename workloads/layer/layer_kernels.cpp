@@ -62,10 +62,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   const double kept = bytes_of(plan.frozen_weights), read = bytes_of(plan.gemm);
   const bool frozen_narrow = plan.frozen() && kept < bytes_of(plan.activations);
   const double weights = plan.inference() || frozen_narrow ? 0 : n * k;
-  const KernelCost expanded =
-      frozen_narrow && kept < read
-          ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
-          : KernelCost{};
+  const KernelCost expanded = frozen_narrow && kept < read ? expanded_weights(count, n * k) : KernelCost{};
   const bool again = narrow && plan.wide_inputs && plan.gemm == Precision::fp8;
   const auto cast = [&](double elements, double layouts) {
     return narrow ? casts_of(count, elements, layouts) : KernelCost{};
@@ -111,6 +108,20 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   if (in_tiles())
     result.forward_quarter = gemm({m / kQuarters, n, k, count}, GemmOutput::fresh, kPipelinedUnits);
   return result;
+}
+
+// NF4 (bitsandbytes, autograd/_functions.py: MatMul4Bit; functional.py: dequantize_4bit): each matrix in a
+// kernel of its own. With double quantisation its maxima are expanded first, 8 bits to fp32, and their mean
+// is added to them in place.
+KernelCost LayerKernels::expanded_weights(double count, double numbers) const {
+  const double kept = bytes_of(plan.frozen_weights), read = bytes_of(plan.gemm), maxima = numbers / 64;
+  const auto each = [&](double moved) {
+    return compute.memory_bound(moved, MemoryKernel::elementwise) * count;
+  };
+  if (plan.frozen_weights == Precision::nf4_double)
+    return each((1 + 4) * maxima) + each(2 * 4 * maxima) + each(numbers * (0.5 + read) + 4 * maxima);
+  if (plan.frozen_weights == Precision::nf4) return each(numbers * (kept + read));
+  return compute.memory_bound(count * numbers * (kept + read), MemoryKernel::elementwise);
 }
 
 // Every product reads the input (compiled: cast once for all) and has its own gradient of it: these are

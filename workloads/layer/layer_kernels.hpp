@@ -184,6 +184,8 @@ class LayerKernels {
   // `count` tensors cast into so many layouts; the block scales of a product's operands put in its order.
   [[nodiscard]] KernelCost casts_of(double count, double elements, double layouts) const;
   [[nodiscard]] KernelCost swizzled(double count, double numbers) const;
+  // Frozen weights of few bits, `numbers` in each of `count` matrices, as the products read them.
+  [[nodiscard]] KernelCost expanded_weights(double count, double numbers) const;
   [[nodiscard]] bool finds_maximum() const;   // before a cast, by a pass of its own
   [[nodiscard]] double layouts_cast() const;  // bytes that a cast of one number writes
   [[nodiscard]] KernelCost transposed(double elements) const;

@@ -45,7 +45,7 @@ struct StageParameters {
   std::vector<double> routed_units;     // the routed experts of each unit
   std::vector<std::size_t> chunk_ends;  // number of units up to the end of each chunk, in chunk order
   double routed = 0;
-  double ends = 0;  // of embedding, final norm and head: the matmuls' format does not apply
+  double ends = 0;                       // of embedding, norms and head: the matmuls' format does not apply
   bool embedding = false, last = false;  // units begin with the embedding; end with final norm and head
   bool tied = false;                     // the head uses the embedding's table
 };
@@ -61,6 +61,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       const LayerParameters layer = layer_parameters(model, kind_of(model, index));
       const double routed = layer.routed() / (plan.ep * plan.etp);
       units.push_back(layer.split() / plan.tp + layer.whole() + (plan.experts.on_own_ranks ? 0 : routed));
+      result.ends += layer.norms;
       result.routed_units.resize(units.size());
       if (plan.experts.on_own_ranks) result.routed += result.routed_units.back() = routed;
     }

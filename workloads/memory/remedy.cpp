@@ -158,7 +158,9 @@ std::vector<Change> adapter_changes(const WorkloadSpec& workload) {
   };
   const double kept = bytes_of(workload.precision.frozen_weights.value_or(Precision::bf16));
   std::vector<Precision> formats;
-  for (const Precision format : {Precision::fp8, Precision::nvfp4})
+  const FrameworkFamily family = framework_of(workload).family;
+  const bool whole = family == FrameworkFamily::ddp || family == FrameworkFamily::deepspeed;
+  for (const Precision format : {Precision::fp8, whole ? Precision::nf4 : Precision::nvfp4})
     if (bytes_of(format) < kept) formats.push_back(format);
   std::vector<Change> changes = free_changes();
   if (kept > bytes_of(Precision::fp8)) changes.emplace_back(frozen(Precision::fp8));

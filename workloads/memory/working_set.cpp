@@ -7,6 +7,21 @@
 #include "workloads/memory/memory.hpp"
 
 namespace topsim::workloads {
+namespace {
+
+// Bytes of the copy of a network's first (or second) matrix for its product: of one of gate and up where they
+// are apart, of one expert's where its adapters are modules of their own (PEFT), else of all on this rank.
+double expanded_copy(const ModelSpec& model, const Plan& plan, bool experts, bool first) {
+  const double kept = bytes_of(plan.frozen_weights), read = bytes_of(plan.gemm);
+  if (!plan.frozen() || kept >= read || kept >= bytes_of(plan.activations)) return 0;
+  const double fused = first && model.gated_ffn && !plan.gate_apart ? 2 : 1;
+  const double here =
+      experts && !plan.adapters.apart ? model.experts.count / static_cast<double>(plan.ep) : 1;
+  const double columns =
+      experts ? static_cast<double>(model.experts.ffn) / plan.etp : static_cast<double>(model.ffn) / plan.tp;
+  return read * here * fused * columns * model.hidden;
+}
+}  // namespace
 
 double working_set(const ModelSpec& model, const Plan& plan) {
   const bool experts = largest_kind(model) == LayerKind::experts;
@@ -24,8 +39,9 @@ double working_set(const ModelSpec& model, const Plan& plan) {
 
   // The experts' output comes back from its own exchange.
   const double gathered = experts ? whole : split ? whole * (plan.gathers_narrow ? narrow / e : 1) : 0;
-  const double second =
-      row + dropped + std::max((copies && !experts ? 2 : 1) * gathered, gathered + column * e);
+  const double second = row + dropped +
+                        std::max((copies && !experts ? 2 : 1) * gathered, gathered + column * e) +
+                        expanded_copy(model, plan, experts, false);
   const double between = row + (gates + 1) * column * e - column * input;
 
   const bool apart = plan.gate_apart && model.gated_ffn;
@@ -33,7 +49,8 @@ double working_set(const ModelSpec& model, const Plan& plan) {
   double answers = whole * (!apart ? 1 : in_place ? 2 : 3);
   if (!apart && copies) answers += whole;
   if (split && !experts) answers += row + (plan.gathers_inputs_again ? whole : 0);
-  const double first = row + gates * column * e + answers - column * input - activated;
+  const double first = row + gates * column * e + answers - column * input - activated +
+                       expanded_copy(model, plan, experts, true);
 
   double core = 0;
   if (plan.attention == AttentionKernel::unfused) {

@@ -11,6 +11,7 @@
 // are apart leave theirs and their sum, which a compiler writes in place of one of them but where it copies
 // it in chunks for the scatter (Framework::batch_first_shards). Autograd adds gradients out of place
 // (torch/csrc/autograd/input_buffer.cpp, accumulate: a tensor subclass, or one that others hold).
+// Frozen weights of few bits are copied in the width of their product for its time.
 #pragma once
 
 #include "workloads/model.hpp"

@@ -148,6 +148,13 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
     mistakes.add("task", "adapters need a framework that trains stage by stage",
                  "use framework megatron, ddp, fsdp or deepspeed");
   plan.frozen_weights = workload.precision.frozen_weights.value_or(Precision::bf16);
+  if (plan.nf4() && bytes_of(plan.gemm) != 2)
+    mistakes.add("precision.frozen_weights", "bitsandbytes expands NF4 to 16 bits, in which it multiplies",
+                 "set precision.gemm to bf16, or frozen_weights to fp8 or nvfp4");
+  if (plan.nf4() && (plan.shards.by_unit || plan.shards.unit_copies))
+    mistakes.add("precision.frozen_weights",
+                 "shards of weights in NF4 are not described: every accelerator holds its matrices whole",
+                 "use framework ddp, deepspeed below zero 3 or megatron, or frozen_weights fp8");
   plan.cast_weights = false;  // frozen weights are kept as multiplied, or in 16 bits until cast
 }
 }  // namespace topsim::workloads
