@@ -346,6 +346,10 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
           .field("plan", &WorkloadSpec::plan, "how it is cut over accelerators")
           .field("sequence", &WorkloadSpec::sequence, "tokens of a sequence", at_least(1),
                  default_text("the model's"))
+          .field("predictions_per_sequence", &WorkloadSpec::predictions_per_sequence,
+                 "masked language models: tokens of a sequence that are gathered for the head and the loss "
+                 "(BERT's max_predictions_per_seq)",
+                 at_least(1), default_text("all"))
           .field("dropout", &WorkloadSpec::dropout,
                  "of attention, branches and embedding: true for any above 0",
                  default_text("the framework's"))

@@ -141,7 +141,7 @@ double prediction_parameters(const ModelSpec& model, int tp) {
   return 2 * h * h / tp + 2 * h;
 }
 
-double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half) {
+double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half, double predictions) {
   const double s = sequence, h = model.hidden;
   const double gates = model.gated_ffn ? 3 : 2;
   const ExpertSpec& experts = model.experts;
@@ -164,7 +164,7 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
                           count_of(model, LayerKind::experts) * sparse;
   const double scores =
       2 * attended_pairs(model, s, causal_half) * model.heads * (key_width(model) + value_width(model));
-  const double head = 2 * s * h * model.vocab;
+  const double head = 2 * (predictions > 0 ? predictions : s) * h * model.vocab;
   const bool mixture = kind_of(model, model.layers - 1) == LayerKind::experts;
   const double module = 2 * s * (attention + (mixture ? sparse : dense) + 2 * h * h) + scores + head;
   const double forward = 2 * s * matrices + model.layers * scores + head + model.prediction_layers * module;

@@ -78,8 +78,9 @@ struct LayerParameters {
 // recompute not counted. For GPT shapes with the full score matrix this is
 //   72 s L h^2 (1 + s / (6 h) + V / (12 h L))                      Narayanan et al., SC'21, eq. 3 (x 3/4)
 // Of routed experts, the top_k that a token visits. causal_half: attention scores above the diagonal are not
-// counted.
-[[nodiscard]] double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half);
+// counted. predictions: tokens that the head sees; 0: all.
+[[nodiscard]] double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half,
+                                              double predictions = 0);
 // FLOPs of one request's pass over `queries` tokens (a prompt, or one token with a cache), with the LM head
 // only for its last token.
 [[nodiscard]] double inference_flops_per_request(const ModelSpec& model, int queries, int keys,

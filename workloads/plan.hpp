@@ -114,8 +114,9 @@ struct Plan : KernelFacts, ExchangeFacts {
   int micro_batches = 1;  // per replica and step
   int global_batch = 1;
   int sequence = 0;
-  int queries = 0;    // tokens of a sequence that one pass computes: all, or one when decoding
-  int documents = 1;  // that share a sequence; attention stays inside each
+  int queries = 0;      // tokens of a sequence that one pass computes: all, or one when decoding
+  int predictions = 0;  // tokens of a sequence that the head sees; 0: all
+  int documents = 1;    // that share a sequence; attention stays inside each
   bool sequence_parallel = false;
   int zero = 0;
   RecomputeSpec recompute;
@@ -222,6 +223,10 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
   // Tokens of one micro-batch that one context-parallel rank holds.
   [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * queries / cp; }
+  // Of them, those that the head sees.
+  [[nodiscard]] double predicted() const {
+    return predictions > 0 ? static_cast<double>(micro_batch) * predictions / cp : tokens();
+  }
   // The stage of the model that a rank's chunk `chunk` is: j pp + r, the V shape of ZB-V, or the mirrored
   // stage of DualPipe.
   [[nodiscard]] int global_stage(int stage, int chunk) const;

@@ -234,7 +234,8 @@ struct WorkloadSpec {
   ModelSpec model;
   PlanSpec plan;
   std::optional<int> sequence;
-  std::optional<bool> dropout;  // of attention, branches and embedding
+  std::optional<int> predictions_per_sequence;  // tokens that the head sees; all
+  std::optional<bool> dropout;                  // of attention, branches and embedding
   Task task = Task::pretrain;
   std::optional<LoraSpec> lora;
   PackingSpec packing;

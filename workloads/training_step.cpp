@@ -193,7 +193,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   const auto flops = [&](bool causal_half) {
     if (plan.inference()) return inference_flops_per_request(model, plan.queries, plan.sequence, causal_half);
     const double all =
-        plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
+        plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half,
+                                                  static_cast<double>(plan.predictions) / plan.documents);
     if (!plan.frozen()) return all;
     // Frozen matrices have two of the three products; attention and adapters have all three.
     const double document = static_cast<double>(plan.sequence) / plan.documents;

@@ -62,6 +62,7 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"seq_length", "sequence"},
     {"sequence_length", "sequence"},
     {"max_position_embeddings", "sequence"},
+    {"max_predictions_per_seq", "predictions_per_sequence"},
     {"num_layers", "layers"},
     {"num_hidden_layers", "layers"},
     {"hidden_size", "hidden"},

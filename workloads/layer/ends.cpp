@@ -78,8 +78,17 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const double vocab = static_cast<double>(model.vocab) / plan.tp;
   const double rows = kernels.rows;
   const double bytes = tokens * h * element;
-  const double logits = tokens * vocab;
-  const double chunks = plan.loss_chunks, part = tokens / chunks;
+  // Of a masked language model the tokens to predict are gathered first, and the gradient of the others is
+  // zero: zeros are written, then those rows (NVIDIA DeepLearningExamples, BERT, modeling.py:
+  // BertPreTrainingHeads, sequence_output_is_dense; torch.index_select and its index_add_).
+  const double predicted = plan.predicted(), logits = predicted * vocab;
+  const bool gathers = predicted < tokens;
+  const KernelCost taken =
+      gathers ? compute.memory_bound(2 * predicted * h * element, MemoryKernel::elementwise) : KernelCost{};
+  const KernelCost put_back =
+      gathers ? compute.memory_bound(bytes + 3 * predicted * h * element, MemoryKernel::elementwise, 2)
+              : KernelCost{};
+  const double chunks = plan.loss_chunks, part = predicted / chunks;
   const LossBytes& loss = plan.loss;
   const bool fused = plan.fused_cross_entropy;
   const KernelCost loss_forward =
@@ -103,13 +112,13 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const auto product = [&](double m, double n, double k, GemmOutput output = GemmOutput::fresh) {
     return compute.gemm({m, n, k, 1, 0, odd}, plan.activations, output) * chunks;
   };
-  forward.compute(Part::head, product(part, vocab, h), gathered, parameters);
+  forward.compute(Part::head, taken + product(part, vocab, h), gathered, parameters);
   // Maximum, predicted logit, sum of exponentials: one fp32 number per token each.
   KernelCost third = loss_forward * (1.0 / 3);
   int reduced = Piece::kNone;
   for (int i = 0; i < 3; ++i) {
     forward.compute(Part::loss, third, reduced);
-    reduced = forward.collective(Part::loss, CollectiveKind::all_reduce, 4 * tokens, plan.tp);
+    reduced = forward.collective(Part::loss, CollectiveKind::all_reduce, 4 * predicted, plan.tp);
   }
   forward.compute(Part::loss, KernelCost{.kernels = 1}, reduced);
 
@@ -118,7 +127,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const bool exposed = kernels.waits_at_once();
   const int input =
       kernels.gathers_again(RecomputeKind::none) ? kernels.gather(backward, Part::head, bytes) : Piece::kNone;
-  backward.compute(Part::head, product(part, h, vocab), exposed ? input : Piece::kNone);
+  backward.compute(Part::head, product(part, h, vocab) + put_back, exposed ? input : Piece::kNone);
   const int gradient = kernels.reduce(backward, Part::head, bytes);
   // Chunks after the first add their gradient to that of the chunks before.
   const GemmOutput output = gradient_output(plan);

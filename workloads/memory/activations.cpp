@@ -26,7 +26,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
     // input only in fp32, and its result before the weights (torchtitan/models/norms.py, RMSNorm).
     const double norm = plan.eager_final_norm ? 4 + element : element;
     const double head =
-        (norm * rows_of(plan) + element * rows_kept(plan)) * model.hidden + logits_bytes(model, plan);
+        (norm * rows_of(plan) + element * rows_predicted(plan)) * model.hidden + logits_bytes(model, plan);
     // A multi-token prediction module: its projection's input of 2 h, its layer, the head again.
     const double module =
         2 * element * rows_of(plan) * model.hidden +
@@ -106,14 +106,14 @@ double scores_bytes(const ModelSpec& model, const Plan& plan) {
 }  // namespace
 
 double logits_bytes(const ModelSpec& model, const Plan& plan) {
-  return plan.loss.held * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+  return plan.loss.held * plan.predicted() * model.vocab / plan.tp / plan.loss_chunks;
 }
 
 double beside_logits(const ModelSpec& model, const Plan& plan) {
   if (!plan.batch_first_shards || !plan.sequence_parallel || plan.tp == 1) return 0;
   const double element = bytes_of(plan.activations);
   const double gathered = element * plan.tokens() * model.hidden;
-  const double logits = element * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+  const double logits = element * plan.predicted() * model.vocab / plan.tp / plan.loss_chunks;
   return gathered < logits ? gathered : gathered - logits;
 }
 

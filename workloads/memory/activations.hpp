@@ -14,6 +14,10 @@ namespace topsim::workloads {
 [[nodiscard]] inline double rows_kept(const Plan& plan) {
   return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
 }
+// Of the head's input.
+[[nodiscard]] inline double rows_predicted(const Plan& plan) {
+  return plan.predictions > 0 ? plan.predicted() : rows_kept(plan);
+}
 [[nodiscard]] double logits_bytes(const ModelSpec& model, const Plan& plan);
 // What PyTorch's tensor ranks gather of the head's input and then copy into order (batch_first_shards) is
 // free when the loss comes, and stays so: the allocator has no other use for it than the 16-bit logits, and

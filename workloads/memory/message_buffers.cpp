@@ -29,7 +29,7 @@ double message_buffers(const ModelSpec& model, const Plan& plan, int stage) {
     const int global = plan.global_stage(stage, chunk);
     if (global > 0) bytes += 2 * (m - most_in_flight(plan, stage, chunk)) * message;
     bytes += global + 1 < plan.global_stages() ? 2 * m * message
-                                               : (m - 1) * element * plan.tokens() * model.vocab / plan.tp;
+                                               : (m - 1) * element * plan.predicted() * model.vocab / plan.tp;
   }
   return bytes;
 }

@@ -9,7 +9,7 @@ namespace topsim::workloads {
 
 MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   const double parameters = total_parameters(model), element = bytes_of(plan.activations);
-  const double logits = plan.tokens() * model.vocab, hidden = plan.tokens() * model.hidden;
+  const double logits = plan.predicted() * model.vocab, hidden = plan.tokens() * model.hidden;
   const bool full = plan.recompute.kind == RecomputeKind::full;
   const int again = plan.layers_recomputed(model.layers);
 

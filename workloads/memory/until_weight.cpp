@@ -59,8 +59,8 @@ double bytes_until_weight(const ModelSpec& model, const Plan& plan, int stage) {
   for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(stage)]; ++i)
     bytes += of_layer(model, plan, kind_of(model, first + i), kept);
   if (stage == plan.global_stages() - 1)
-    bytes += KeptBytes{element, element}.of(rows_kept(plan) * model.hidden,
-                                            plan.tokens() * model.vocab / static_cast<double>(plan.tp));
+    bytes += KeptBytes{element, element}.of(rows_predicted(plan) * model.hidden,
+                                            plan.predicted() * model.vocab / static_cast<double>(plan.tp));
   return bytes;
 }
 }  // namespace topsim::workloads

@@ -66,6 +66,19 @@ void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& pla
         {"compute.loss_chunks", plan.loss_chunks > 1}}) {
     if (given && plan.inference()) mistakes.add(key, "inference has no loss", "leave it out");
   }
+  if (const auto predicted = workload.predictions_per_sequence) {
+    plan.predictions = *predicted < plan.sequence ? *predicted : 0;
+    if (plan.inference())
+      mistakes.add("predictions_per_sequence", "inference has no loss", "leave it out");
+    else if (*predicted > plan.sequence && plan.sequence > 0)
+      mistakes.add("predictions_per_sequence",
+                   fmt::format("{} of a sequence of {} tokens", *predicted, plan.sequence),
+                   "at most the sequence; left out it is all of it");
+    else if (workload.model.prediction_layers > 0)
+      mistakes.add("predictions_per_sequence",
+                   "modules of multi-token prediction are trained on all tokens of a causal model",
+                   "leave it out, or set model.prediction_layers to 0");
+  }
   if (plan.loss_chunks > 1 && plan.single_process)
     mistakes.add("compute.loss_chunks", "framework dataparallel gathers all logits on one device",
                  "leave it out, or use framework ddp");

@@ -52,7 +52,7 @@ class SingleProcess {
         head_{filtered(pieces.head.forward, false), filtered(pieces.head.backward, false)},
         layers_(model.layers),
         recomputed_(plan.layers_recomputed(model.layers)),
-        output_bytes_(plan.tokens() * model.vocab * bytes_of(plan.activations)) {
+        output_bytes_(plan.predicted() * model.vocab * bytes_of(plan.activations)) {
     fill_buckets();
   }
 
