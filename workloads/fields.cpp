@@ -147,7 +147,7 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("dp", &PlanSpec::dp, "data-parallel size", between(1, 1 << 24),
                  default_text("follows from the accelerators"))
           .field("cp", &PlanSpec::cp, "context-parallel size", between(1, kMostRanks))
-          .field("ep", &PlanSpec::ep, "expert-parallel size", between(1, kMostRanks))
+          .field("ep", &PlanSpec::ep, "expert-parallel size", between(1, kMostRanks), default_text("1"))
           .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", between(1, kMostRanks),
                  default_text("tp"))
           .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage",

@@ -44,7 +44,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
 
   const PlanSpec& spec = workload.plan;
   Plan plan;
-  plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep;
+  plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep.value_or(1);
   plan.etp = spec.etp.value_or(plan.tp);
   plan.virtual_stages = spec.virtual_stages;
   plan.micro_batch = spec.micro_batch.value_or(1);

@@ -138,7 +138,8 @@ struct ZeroGroup {
 };
 
 struct PlanSpec {
-  int tp = 1, pp = 1, cp = 1, ep = 1;
+  int tp = 1, pp = 1, cp = 1;
+  std::optional<int> ep;   // 1
   std::optional<int> etp;  // tp, as in Megatron
   std::optional<int> dp;   // follows from the accelerators
   int virtual_stages = 1;

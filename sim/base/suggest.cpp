@@ -175,7 +175,7 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   if (const auto same = same_meaning(word, known)) return same;
   const std::vector<std::string> same_chip = of_same_chip(word, known);
   if (!same_chip.empty()) known = same_chip;
-  const std::size_t most = same_chip.empty() ? std::max<std::size_t>(1, word.size() / 3) : word.size();
+  const std::size_t most = same_chip.empty() ? std::max<std::size_t>(1, word.size() / 3) : 2 * kLongestWord;
   // A name with more after it stands for the longest known one that it begins with, unless a letter is wrong,
   // which a digit rarely is: "b200-sxm" for b200, not h200-sxm; "hgx-a100-80gb" for hgx-a100, not
   // hgx-a100-40gb.

@@ -115,7 +115,7 @@ PlanChoice own_choice(const scenario::Scenario& scenario) {
   const workloads::Framework& defaults = workloads::framework(scenario.workload.framework);
   const workloads::RecomputeSpec recompute = workloads::recompute_meant(plan, defaults);
   PlanChoice own;
-  own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep;
+  own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep.value_or(1);
   own.virtual_stages = plan.virtual_stages;
   own.micro_batch = plan.micro_batch.value_or(1);
   own.schedule =

@@ -164,7 +164,8 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
       "not stated, so assumed: framework megatron@2025, 8 years newer than NVIDIA V100 SXM2 32GB: older "
       "logs are of older releases");
   EXPECT_EQ(said(run("megatron@2021", "dgx-1-v100")), "");
-  EXPECT_EQ(said(run("dataparallel", "hgx-h100")), "");  // one release alone
+  // One release alone needs no word.
+  EXPECT_EQ(said(run("internevo", "hgx-h100")), "");
   const report::Result result = run("megatron", "hgx-h100");
   const auto finding =
       std::find_if(result.findings.begin(), result.findings.end(),
@@ -177,10 +178,10 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
 TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
   const World world;
   const auto run = [&](const std::string& plan) {
-    return said(
-        world.run(R"({"workload": {"model": "mixtral-8x7b", "framework": "megatron@2025", "sequence": 512,
+    return said(world.run(
+        R"({"workload": {"model": {"use": "mixtral-8x7b", "layers": 4}, "framework": "megatron@2025", "sequence": 512,
         "plan": {"micro_batch": 1, "tp_overlap": "none", "token_dispatcher": "alltoall", )" +
-                  plan + "}}" + kTwoOf + R"("hgx-h200"}})"));
+        plan + "}}" + kTwoOf + R"("hgx-h200"}})"));
   };
   EXPECT_EQ(run(R"("tp": 2)"), "not stated, so assumed: ep 1, so every rank has all 8 experts");
   EXPECT_EQ(run(R"("tp": 2, "ep": 1)"), "");

@@ -118,10 +118,17 @@ std::vector<int> uneven(int layers, int stages) {
   return each;
 }
 
+Change spread_experts(int factor) {
+  return [=](WorkloadSpec& w) {  // over the ranks that exist: dp stays
+    w.plan.ep = w.plan.ep.value_or(1) * factor;
+    return fmt::format("ep = {}", *w.plan.ep);
+  };
+}
+
 Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   return [=](WorkloadSpec& w) {
     w.plan.*dimension *= factor;
-    if (dimension != &PlanSpec::ep) w.plan.dp.reset();  // experts divide the existing ranks
+    w.plan.dp.reset();
     std::string text = fmt::format("{} = {}", name, w.plan.*dimension);
     if (dimension != &PlanSpec::pp) return text;
     w.plan.stage_layers.clear();
@@ -222,7 +229,7 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
   std::vector<Change> changes = savings(workload);
   const auto factors = {2, 4, 8, 16, 32, 64};
   for (const int factor : factors) {
-    changes.push_back(larger(&PlanSpec::ep, "ep", factor));
+    changes.push_back(spread_experts(factor));
     changes.push_back(larger(&PlanSpec::tp, "tp", factor));
     changes.push_back(larger(&PlanSpec::pp, "pp", factor));
     changes.push_back(larger(&PlanSpec::cp, "cp", factor));

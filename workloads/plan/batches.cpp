@@ -167,8 +167,8 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
 }
 
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
-  const bool pairs =
-      spec.overlap_expert_exchange && spec.ep > 1 && spec.global_batch.value_or(0) / plan.dp % 2 == 0;
+  const bool pairs = spec.overlap_expert_exchange && spec.ep.value_or(1) > 1 &&
+                     spec.global_batch.value_or(0) / plan.dp % 2 == 0;
   if (plan.inference() && !spec.micro_batch && spec.global_batch && *spec.global_batch % plan.dp == 0)
     plan.micro_batch = requests_at_once(*spec.global_batch / plan.dp / (pairs ? 2 : 1), plan);
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;

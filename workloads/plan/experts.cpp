@@ -93,8 +93,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   const ExpertSpec& experts = model.experts;
   set_slots(workload, plan, mistakes);
   if (experts.count == 0) {
-    if (workload.plan.ep > 1 || workload.plan.etp.value_or(1) > 1)
-      mistakes.add(workload.plan.ep > 1 ? "plan.ep" : "plan.etp", "the model has no experts to divide",
+    if (workload.plan.ep.value_or(1) > 1 || workload.plan.etp.value_or(1) > 1)
+      mistakes.add(workload.plan.ep.value_or(1) > 1 ? "plan.ep" : "plan.etp",
+                   "the model has no experts to divide",
                    "leave ep and etp out, or choose a mixture-of-experts model");
     if (workload.plan.overlap_expert_exchange)
       mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");

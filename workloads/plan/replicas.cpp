@@ -109,7 +109,7 @@ void check_dimensions(const PlanSpec& spec, const Framework& defaults, const Pla
                                defaults.name, defaults.release),
                    fmt::format("set {} to 1, or use framework deepspeed, which is Megatron-DeepSpeed", name));
   };
-  refuse("tp", spec.tp), refuse("pp", spec.pp), refuse("cp", spec.cp), refuse("ep", spec.ep);
+  refuse("tp", spec.tp), refuse("pp", spec.pp), refuse("cp", spec.cp), refuse("ep", spec.ep.value_or(1));
 }
 
 // How many gradients, or parameters, go together. Reads what set_data_parallel() sets.

@@ -93,7 +93,7 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
   // neighbours wait for each other in a cycle.
   const bool zero_bubble = splits_weights(plan.schedule) || plan.schedule == Schedule::dualpipe;
-  const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep > 1;
+  const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep.value_or(1) > 1;
   plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);

@@ -56,7 +56,7 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
   bool sound = positive("plan.tp", plan.tp);
   sound &= positive("plan.pp", plan.pp);
   sound &= positive("plan.cp", plan.cp);
-  sound &= positive("plan.ep", plan.ep);
+  sound &= positive("plan.ep", plan.ep.value_or(1));
   sound &= positive("plan.virtual_stages", plan.virtual_stages);
   sound &= positive("plan.micro_batch", plan.micro_batch.value_or(1));
   sound &= positive("model.layers", model.layers);
