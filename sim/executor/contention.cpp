@@ -196,6 +196,17 @@ void Contention::count_crowd(const Port& port, SimTime now) {
   each.crowd.load = std::max(each.crowd.load, load);
 }
 
+std::vector<std::uint32_t> Contention::overfull() const {
+  constexpr double kMore = 1.001;  // loads are sums of rounded coefficients
+  std::vector<std::uint32_t> links;
+  for (std::uint32_t l = 0; l < ports_.size(); ++l) {
+    const Port& port = ports_[l];
+    if (port.crowd != kNone && port.factor > 0 && static_cast<double>(port.load) / kOne > kMore * port.factor)
+      links.push_back(l);
+  }
+  return links;
+}
+
 std::optional<Crowd> Contention::longest_crowd(SimTime end) const {
   std::optional<Crowd> longest;
   for (const CrowdedPort& each : crowds_) {

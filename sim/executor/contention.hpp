@@ -42,6 +42,10 @@ class Contention {
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // The lowest efficiency of any link so far; 1: no flows met.
   [[nodiscard]] double least() const { return least_; }
+  // Ports into a NIC whose senders have more for them than they carry, where nothing slows senders.
+  [[nodiscard]] std::vector<std::uint32_t> overfull() const;
+  // As given to the network; 0 where it is not contention's to set.
+  [[nodiscard]] double capacity(std::uint32_t link) const { return ports_[link].given; }
   // Of the ports whose senders no congestion control slows.
   [[nodiscard]] std::optional<Crowd> longest_crowd(SimTime end) const;
 

@@ -130,7 +130,7 @@ void Testbed::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, d
   transfer.from = query.from, transfer.to = query.to;
   transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
   network_.network->start(transfer, SimTime{});
-  if (contention_) flows_.push_back({usage_, bytes});
+  if (contention_) flows_.push_back({usage_, bytes, latency});
   ++sent_;
 }
 
