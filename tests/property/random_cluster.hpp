@@ -115,7 +115,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     const int stage = plan.tp * *plan.dp;
     plan.etp = dice.one_of({1, plan.tp});
     plan.ep = dice.one_of({2, 4, 8});
-    while (stage % (plan.ep * *plan.etp) != 0) plan.ep /= 2;
+    while (stage % (*plan.ep * *plan.etp) != 0) *plan.ep /= 2;
     if (plan.tp > 1) plan.sequence_parallel = true;
   }
   // Megatron-FSDP, which has no pipelines and always overlaps. Drawn last, for the same reason.
@@ -125,9 +125,10 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(nodes) + " x " + c.topology.node.use +
            ", " + c.topology.fabric.kind + ", tp " + std::to_string(plan.tp) + " pp " +
-           std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + " ep " + std::to_string(plan.ep) +
-           " zero " + std::to_string(plan.zero.value_or(0)) + ", " + std::to_string(c.slow_ranks) +
-           " slow ranks, " + std::to_string(c.degraded_links) + " degraded links";
+           std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + " ep " +
+           std::to_string(plan.ep.value_or(1)) + " zero " + std::to_string(plan.zero.value_or(0)) + ", " +
+           std::to_string(c.slow_ranks) + " slow ranks, " + std::to_string(c.degraded_links) +
+           " degraded links";
   return c;
 }
 
@@ -174,13 +175,13 @@ inline Case across_domains_case(std::uint64_t seed) {
     model.experts.count = 8, model.experts.top_k = 2, model.experts.ffn = 2048;
     plan.etp = dice.one_of({1, plan.tp});
     plan.ep = dice.one_of({2, 4, 8});
-    while (plan.tp * plan.cp * replicas % (plan.ep * *plan.etp) != 0) plan.ep /= 2;
+    while (plan.tp * plan.cp * replicas % (*plan.ep * *plan.etp) != 0) *plan.ep /= 2;
     plan.sequence_parallel = true;
   }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(c.topology.nodes) + " x " +
            c.topology.node.use + ", tp " + std::to_string(plan.tp) + " cp " + std::to_string(plan.cp) +
            " pp " + std::to_string(plan.pp) + " dp " + std::to_string(replicas) + " ep " +
-           std::to_string(plan.ep);
+           std::to_string(plan.ep.value_or(1));
   return c;
 }
 

@@ -87,8 +87,8 @@ network::LaneDepth BenchContention::depth_behind(LinkId id) const {
   depth.bytes = link.capacity.value() * depth.round_trip + 16 * static_cast<double>(framing.mtu.value());
   const auto& given = options_.packet.lanes.buffer;
   if (given) depth.bytes = static_cast<double>(given->value()) * link.count;
-  constexpr double kBlock = 64;
-  depth.bytes = std::min(depth.bytes, topology::kMostCredits * kBlock * link.count);
+  constexpr double kReach = topology::kMostCredits * topology::kCreditBlock;
+  depth.bytes = std::min(depth.bytes, kReach * link.count);
   return depth;
 }
 
