@@ -70,6 +70,22 @@ class ExitCodes(unittest.TestCase):
                  for name in said.groups()]
         self.assertEqual(*steps)
 
+    def test_a_release_is_shown_with_the_defaults_that_a_run_takes_from_it(self):
+        rows = dict(line.split(None, 1) for line in
+                    program.topsim("list", "frameworks", "megatron@2021").stdout.splitlines()[1:])
+        run = json.loads(program.topsim("run", "configs/1xH100.json", "--set", "workload.framework=megatron@2021",
+                                        "--format", "json").stdout)
+        plan = run["left_open"]["plan"]
+        self.assertEqual(rows["plan.zero"].strip(), str(plan["zero"]))
+        self.assertEqual(rows["plan.recompute"].strip(), plan["recompute"])
+        self.assertEqual(rows["model.attention.kernel"].strip(), run["left_open"]["model"]["attention"]["kernel"])
+        names = [line.split()[0] for line in program.topsim("list", "frameworks", "megatron").stdout.splitlines()[1:]]
+        self.assertIn("megatron@2021", names)
+        self.assertTrue(all(name.startswith("megatron@") for name in names))
+        refused = program.topsim("list", "frameworks", "nemo")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("megatron@2024", refused.stderr)
+
     def test_a_listed_model_is_shown_as_its_file_says_it(self):
         known = json.loads((program.ROOT / "configs/models/llama3-70b.json").read_text())
         rows = dict(line.split(None, 1) for line in program.topsim("list", "models", "llama3-70b").stdout.splitlines()[1:])
