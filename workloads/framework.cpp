@@ -135,26 +135,4 @@ const Framework& framework_of(const WorkloadSpec& workload) {
   if (named.sharded.empty() || workload.plan.zero.value_or(named.zero) <= named.most_zero) return named;
   return framework(fmt::format("{}@{}", named.name, named.sharded));
 }
-
-WorkloadSpec defaults_of(const Framework& set) {
-  WorkloadSpec workload;
-  workload.framework = fmt::format("{}@{}", set.name, set.release);
-  workload.dropout = set.dropout;
-  workload.model.attention.kernel = set.attention;
-  workload.compute.fused_cross_entropy = set.fused_cross_entropy;
-  workload.compute.cuda_graph = set.cuda_graph;
-  const auto width = [](bool wide) { return wide ? Precision::fp32 : Precision::bf16; };
-  workload.precision.gradients = width(set.gradients_fp32);
-  workload.precision.optimizer = width(!set.narrow_states);
-  PlanSpec& plan = workload.plan;
-  plan.zero = set.zero;
-  plan.recompute = RecomputeSpec{set.recompute, std::nullopt};
-  plan.overlap_grad_reduce = set.overlap_grad_reduce;
-  plan.overlap_param_gather = set.overlap_param_gather;
-  if (set.whole_models || set.family == FrameworkFamily::ddp) return workload;
-  plan.sequence_parallel = set.sequence_parallel;
-  plan.tp_overlap = set.tp_overlap;
-  plan.overlap_p2p = set.overlap_p2p;
-  return workload;
-}
 }  // namespace topsim::workloads

@@ -251,8 +251,6 @@ struct Framework : KernelFacts, ExchangeFacts {
 [[nodiscard]] const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload);
 // The release that a workload means: the one it names or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);
-// What a workload that leaves everything open gets from the set, where a scenario has a key for it.
-[[nodiscard]] WorkloadSpec defaults_of(const Framework& set);
 // All accepted names: each name itself, its releases, and every year from its oldest to 2026.
 [[nodiscard]] std::vector<std::string> framework_names();
 }  // namespace topsim::workloads

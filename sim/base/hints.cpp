@@ -20,7 +20,7 @@ constexpr std::string_view kPyTorch = R"("ddp" or "fsdp", by how the script spre
 constexpr std::string_view kNemo =
     R"("megatron@2024" for NeMo to 25.04, "megatron@2025" for 25.09 and later)";
 constexpr std::string_view kTorchtitan =
-    R"("fsdp@2025-compile", or "fsdp@2025-eager" where it does not compile; of 2026 with PyTorch 2.11)";
+    R"("fsdp@2025-compile" or, where it does not compile, "fsdp@2025-eager"; from PyTorch 2.11 on those of 2026)";
 constexpr std::string_view kFoundry = R"("fsdp@2023" is PyTorch's FSDP as llm-foundry sets it)";
 constexpr std::string_view kHuggingFace =
     R"("fsdp@2024-flat" or "deepspeed@2024-transformers", by how it shards; "ddp" where it does not)";
@@ -43,6 +43,7 @@ constexpr Hint kKeys[] = {
 };
 
 constexpr Hint kValues[] = {
+    {"weights", "nf4", kFourBits},
     {"framework", "vllm", kServing},
     {"framework", "sglang", kServing},
     {"framework", "tensorrt-llm", kServing},

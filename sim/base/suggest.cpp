@@ -21,7 +21,10 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"hca", "nic"},
     {"h100", "hgx-h100"},  // of nodes; accelerators of these names come first where they are known
     {"h200", "hgx-h200"},
+    {"b200", "hgx-b200"},
     {"a100", "hgx-a100"},
+    {"a100-80gb", "a100-sxm4-80gb"},
+    {"a100-80gb", "hgx-a100"},
     {"nvl72", "gb200-nvl72"},
     {"fabric_switch", "switch"},
     {"clos", "fat-tree"},
@@ -113,32 +116,45 @@ std::string digits_of(std::string_view word) {
                [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   return digits;
 }
-// Parts of a name between hyphens that have digits and letters, as chips' names do: "gb200" of "dgx-gb200".
-std::vector<std::string> numbered_parts(std::string_view word) {
-  constexpr std::size_t kShortest = 4;  // letters and digits: "8g" and "v3" are of many names
+std::vector<std::string> parts_of(std::string_view word) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= word.size();) {
     const std::size_t end = std::min(word.find('-', begin), word.size());
-    const std::string part = lower_case(word.substr(begin, end - begin));
-    const std::string digits = digits_of(part);
-    if (part.size() >= kShortest && !digits.empty() && digits.size() < part.size()) parts.push_back(part);
+    parts.push_back(lower_case(word.substr(begin, end - begin)));
     begin = end + 1;
   }
   return parts;
 }
 
-// Where some names share such a part with the word, no other is meant: a dgx-gb200 is no dgx-b200.
+// "gb200" of "dgx-gb200", not "400g" or "48xlarge"; "p5" and "v3" are of many names.
+bool names_a_chip(const std::string& part) {
+  constexpr std::size_t kShortest = 4;
+  return part.size() >= kShortest && std::isalpha(static_cast<unsigned char>(part.front())) != 0 &&
+         !digits_of(part).empty();
+}
+
+// Of known names that share a chip's name with the word those that share most parts with it, shortest first:
+// a dgx-gb200 is no dgx-b200.
 std::vector<std::string> of_same_chip(std::string_view word, std::span<const std::string> known) {
-  const std::vector<std::string> parts = numbered_parts(word);
-  std::vector<std::string> same;
+  const std::vector<std::string> parts = parts_of(word);
+  std::vector<std::pair<std::size_t, std::string>> same;  // parts shared
   for (const std::string& candidate : known) {
-    const std::vector<std::string> theirs = numbered_parts(candidate);
-    if (std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-          return std::find(theirs.begin(), theirs.end(), part) != theirs.end();
-        }))
-      same.push_back(candidate);
+    const std::vector<std::string> theirs = parts_of(candidate);
+    std::size_t shared = 0;
+    bool chip = false;
+    for (const std::string& part : parts) {
+      if (std::find(theirs.begin(), theirs.end(), part) == theirs.end()) continue;
+      ++shared;
+      chip = chip || names_a_chip(part);
+    }
+    if (chip) same.emplace_back(shared, candidate);
   }
-  return same;
+  std::stable_sort(same.begin(), same.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second.size() < b.second.size();
+  });
+  std::vector<std::string> names;
+  for (auto& [shared, name] : same) names.push_back(std::move(name));
+  return names;
 }
 }  // namespace
 
@@ -175,7 +191,7 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   if (const auto same = same_meaning(word, known)) return same;
   const std::vector<std::string> same_chip = of_same_chip(word, known);
   if (!same_chip.empty()) known = same_chip;
-  const std::size_t most = same_chip.empty() ? std::max<std::size_t>(1, word.size() / 3) : 2 * kLongestWord;
+  const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
   // A name with more after it stands for the longest known one that it begins with, unless a letter is wrong,
   // which a digit rarely is: "b200-sxm" for b200, not h200-sxm; "hgx-a100-80gb" for hgx-a100, not
   // hgx-a100-40gb.
@@ -206,7 +222,8 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   }
   constexpr std::size_t kOneLetter = 2;  // as ranks are counted
   if (beginning != nullptr && (best > kOneLetter || digits_of(word) != digits_of(*found))) return *beginning;
-  return found == nullptr ? std::nullopt : std::optional(*found);
+  if (found != nullptr) return *found;
+  return same_chip.empty() ? std::nullopt : std::optional(same_chip.front());
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string> known) {

@@ -18,8 +18,9 @@ namespace topsim {
 
 // The known word that means the same, or else the closest within max(1, length/3) edits, capitals ignored; of
 // equals one with the same first letter. A known word that this one begins with, up to a hyphen or a dot,
-// comes before those with another digit or more than one letter wrong. Where known words share a part with
-// this one that has letters and digits ("gb200" of "dgx-gb200"), only these are looked at.
+// comes before those with another digit or more than one letter wrong. Where known words share a chip's
+// name with this one ("gb200" of "dgx-gb200"), only these are looked at, and one of them is found however far
+// it is.
 [[nodiscard]] std::optional<std::string> closest(std::string_view word, std::span<const std::string> known);
 
 // A question with the closest known word, or with all that this one is the beginning of, up to a hyphen:

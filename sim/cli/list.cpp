@@ -18,11 +18,13 @@
 #include "sim/report/text.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/read/shipped.hpp"
+#include "sim/scenario/run/left_open.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
+#include "workloads/plan.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -148,14 +150,28 @@ void list_frameworks() {
   }
 }
 
-std::vector<TableRow> written(const workloads::WorkloadSpec& workload) {
-  std::vector<TableRow> rows;
-  collect(config::Document::parse(config::write(workload), "workload").root(), {}, rows);
-  return rows;
+// What a job of a dense model takes from the release: with tensor ranks, if it has any.
+std::string defaults_of(const workloads::Framework& set) {
+  workloads::WorkloadSpec job;
+  job.framework = fmt::format("{}@{}", set.name, set.release);
+  job.model.layers = 8, job.model.hidden = 1024, job.model.heads = 16, job.model.vocab = 32000;
+  job.model = workloads::complete(job.model);
+  job.sequence = 2048;
+  workloads::PlanSpec& plan = job.plan;
+  plan.micro_batch = 1, plan.global_batch = 8, plan.dp = 2, plan.ep = 1;
+  const auto taken = [&](int tp) {
+    plan.tp = tp;
+    return scenario::left_open_json(job, workloads::resolve(job, static_cast<std::uint32_t>(2 * tp)));
+  };
+  try {
+    return taken(2);
+  } catch (const ConfigError&) {  // every accelerator holds the whole model
+    return taken(1);
+  }
 }
 
-// A bare name: its releases. A release: the settings that a scenario may leave to it, as its workload would
-// write them.
+// A bare name: its releases. A release: the settings that a job leaves to it, as its workload would write
+// them.
 void show_framework(const std::string& id) {
   const std::vector<std::string> known = workloads::framework_names();
   if (std::find(known.begin(), known.end(), id) == known.end()) {
@@ -174,10 +190,7 @@ void show_framework(const std::string& id) {
   }
   rows = {{"framework", fmt::format("{}@{}", named.name, named.release)},
           {"is", framework_row(named, false).back()}};
-  const std::vector<TableRow> of_any = written({});
-  for (TableRow& each : written(workloads::defaults_of(named)))
-    if (each.front() != "framework" && std::find(of_any.begin(), of_any.end(), each) == of_any.end())
-      rows.push_back(std::move(each));
+  collect(config::Document::parse(defaults_of(named), id).root(), {}, rows);
   print_table({"of workload", "value"}, std::move(rows));
 }
 

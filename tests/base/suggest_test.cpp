@@ -38,6 +38,13 @@ TEST(Closest, AnotherChipIsNeverMeant) {
   EXPECT_EQ(closest("dgx-gb200", known), "gb200-nvl72");
   EXPECT_EQ(closest("dgx-gb300", known), "gb300-nvl72");
   EXPECT_EQ(closest("dgx-b201", known), "dgx-b200");  // no such chip: mistyped
+  // Rates and sizes of instances are no chips.
+  const std::vector<std::string> more{"efa-400g", "g4dn-12xlarge", "g5-48xlarge", "g6-48xlarge",
+                                      "hgx-a100", "ib-ndr",        "p5",          "dgx-a100-40gb"};
+  EXPECT_EQ(closest("p5-48xlarge", more), "p5");
+  EXPECT_EQ(closest("g6-12xlarge", more), "g6-48xlarge");
+  EXPECT_EQ(closest("ib-400g", more), std::nullopt);
+  EXPECT_EQ(closest("a100-sxm4-80gb", more), "hgx-a100");  // of two the shorter
   const std::vector<std::string> models{"llama1-33b", "llama2-13b", "llama2-70b", "codellama-34b"};
   EXPECT_EQ(closest("llama2-34b", models), "llama2-13b");
 }

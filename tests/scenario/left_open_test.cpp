@@ -136,9 +136,9 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
                           R"(", "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two +
                           "}"));
   };
-  EXPECT_EQ(
-      compiled(""),
-      "not stated, so assumed: maxtext@2025, which describes TPUs; GPUs are framework maxtext@2024-gpu");
+  EXPECT_EQ(compiled(""),
+            "not stated, so assumed: framework maxtext@2025, which describes TPUs; GPUs are framework "
+            "maxtext@2024-gpu");
   EXPECT_EQ(compiled("@2025"), "");
   EXPECT_EQ(compiled("@2024-gpu"), "");
   const std::string racks =
@@ -183,7 +183,7 @@ TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
         "plan": {"micro_batch": 1, "tp_overlap": "none", "token_dispatcher": "alltoall", )" +
         plan + "}}" + kTwoOf + R"("hgx-h200"}})"));
   };
-  EXPECT_EQ(run(R"("tp": 2)"), "not stated, so assumed: ep 1, so every rank has all 8 experts");
+  EXPECT_EQ(run(R"("tp": 2)"), "not stated, so assumed: ep 1: experts are not spread over ranks");
   EXPECT_EQ(run(R"("tp": 2, "ep": 1)"), "");
   EXPECT_EQ(run(R"("tp": 2, "ep": 8)"),
             "not stated, so assumed: etp 2: experts are split as tp splits the other layers");

@@ -71,14 +71,21 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(*steps)
 
     def test_a_release_is_shown_with_the_defaults_that_a_run_takes_from_it(self):
-        rows = dict(line.split(None, 1) for line in
-                    program.topsim("list", "frameworks", "megatron@2021").stdout.splitlines()[1:])
-        run = json.loads(program.topsim("run", "configs/1xH100.json", "--set", "workload.framework=megatron@2021",
-                                        "--format", "json").stdout)
-        plan = run["left_open"]["plan"]
-        self.assertEqual(rows["plan.zero"].strip(), str(plan["zero"]))
-        self.assertEqual(rows["plan.recompute"].strip(), plan["recompute"])
-        self.assertEqual(rows["model.attention.kernel"].strip(), run["left_open"]["model"]["attention"]["kernel"])
+        for release, tp in (("megatron@2025", 2), ("megatron@2021", 2), ("fsdp@2024", 2), ("ddp@2024", 1),
+                            ("deepspeed@2024-transformers", 1)):
+            with self.subTest(release):
+                plan = json.dumps({"tp": tp, "dp": 4 // tp, "micro_batch": 1})
+                rows = dict(line.split(None, 1) for line in program.topsim("list", "frameworks", release).stdout.splitlines())
+                run = json.loads(program.topsim(
+                    "run", "configs/4xA800.json", "--set", f"workload.framework={release}", "--set",
+                    "workload.model=gpt2", "--set", f"workload.plan={plan}", "--format", "json").stdout)
+                for setting, taken in run["left_open"]["plan"].items():
+                    if setting in ("ep", "bucket_size", "global_batch"):  # not the release's, or the model's size counts
+                        continue
+                    said = json.dumps(taken).strip('"')
+                    self.assertEqual(rows[f"plan.{setting}"].strip(), said, setting)
+                self.assertEqual(rows["model.attention.kernel"].strip(),
+                                 run["left_open"]["model"]["attention"]["kernel"])
         names = [line.split()[0] for line in program.topsim("list", "frameworks", "megatron").stdout.splitlines()[1:]]
         self.assertIn("megatron@2021", names)
         self.assertTrue(all(name.startswith("megatron@") for name in names))

@@ -113,6 +113,26 @@ TEST(Nf4, IsTheRemedyWhereEightBitsAreTooManyAndMatricesAreWhole) {
   }
 }
 
+// Llama 3 405B over 32 accelerators of 26 GiB under ZeRO-3, which cannot shard NF4: shards take 25.3 GB in 16
+// bits, 12.7 in 8 and 7.1 in 4.5.
+TEST(Nf4, WhereItIsRefusedTheOtherFormatOfFourBitsIsTheRemedy) {
+  WorkloadSpec workload = quantised({}, "deepspeed");
+  ModelSpec& model = workload.model;
+  model.layers = 126, model.hidden = 16384, model.heads = 128, model.kv_heads = 8, model.head_dim = 128;
+  model.ffn = 53248;
+  workload.plan.zero = 3, workload.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+  workload.sequence = 256;
+  topology::Accelerator accelerator = h100();
+  accelerator.memory = Bytes(std::int64_t{26} << 30);
+  try {
+    require_fit(workload, accelerator, 32);
+    FAIL() << "it fits";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems()[0].help,
+                ::testing::StartsWith("precision.frozen_weights = nvfp4 would fit ("));
+  }
+}
+
 TEST(Nf4, WhatBitsandbytesCannotDoIsRefused) {
   const auto help = [](const WorkloadSpec& workload, std::uint32_t accelerators = 1) {
     try {

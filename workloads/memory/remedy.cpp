@@ -167,7 +167,9 @@ std::vector<Change> adapter_changes(const WorkloadSpec& workload) {
   std::vector<Precision> formats;
   const FrameworkFamily family = framework_of(workload).family;
   const bool whole = family == FrameworkFamily::ddp || family == FrameworkFamily::deepspeed;
-  for (const Precision format : {Precision::fp8, whole ? Precision::nf4 : Precision::nvfp4})
+  std::vector<Precision> narrower{Precision::fp8, Precision::nvfp4};
+  if (whole) narrower.insert(narrower.begin() + 1, Precision::nf4);  // refused in shards
+  for (const Precision format : narrower)
     if (bytes_of(format) < kept) formats.push_back(format);
   std::vector<Change> changes = free_changes();
   if (kept > bytes_of(Precision::fp8)) changes.emplace_back(frozen(Precision::fp8));

@@ -44,16 +44,13 @@ void Core::set_up_buffers() {
   std::vector<std::int64_t> kept(graph.devices, 0);
   for (PortIndex p = 0; p < ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
-    // Bytes on the cable in one direction: half of what fits into a round trip of data and XOFF or credit.
-    // The two directions may differ, because a switch's latency counts on the way into it.
-    const double flight =
-        port.rate.value() * (seconds(port.latency) + seconds(graph.ports[port.reverse].latency)) / 2;
     const double packet = static_cast<double>(frame);
     ports[p].alpha = static_cast<float>(alpha_of(port.rate.value(), slowest, spec.pfc));
     const double headroom =
         headroom_of(port.rate, port.latency, graph.ports[port.reverse].latency, packet, spec.buffer);
     ports[p].headroom = static_cast<std::uint32_t>(headroom);
-    const double deep = 2 * flight + 16 * packet;  // of a lane
+    const double deep = usual_lane(
+        port.rate.value(), seconds(port.latency) + seconds(graph.ports[port.reverse].latency), packet);
     grade_[p] = std::max<Picoseconds>(
         1, static_cast<Picoseconds>(1e12 * deep / kGrades / std::max(port.rate.value(), 1.0)));
     if (port.flow_control == FlowControl::pfc)

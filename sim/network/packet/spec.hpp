@@ -222,6 +222,11 @@ struct VirtualLanes {
   int high_limit = 255;  // x 4 KiB that the high table may send before one low packet; 255: no limit [IBTA]
 };
 
+// Bytes of such a buffer. Times in seconds; packet: with its header.
+[[nodiscard]] constexpr double usual_lane(double rate, double round_trip, double packet) {
+  return rate * round_trip + 16 * packet;
+}
+
 struct Loss {
   double probability = 0;  // each data packet on each fabric link
   // Go-back-N: one NACK an expected sequence in this time [HPCC].

@@ -73,8 +73,8 @@ void BenchContention::ended(std::span<const network::Completion> flows, network:
   hold(network, now);
 }
 
-// As packets have them by default (network/packet/buffers.cpp): room for a round trip and sixteen packets,
-// and no more than credits can advertise.
+// As packets have them by default: no more than credits can advertise. What network.packet.virtual_lanes says
+// is left to the packet model, since buffers too small for a round trip slow a cable by themselves.
 network::LaneDepth BenchContention::depth_behind(LinkId id) const {
   const topology::Link& link = topology_.link(id);
   const network::packet::Framing framing = network::packet::Framing::infiniband();
@@ -84,16 +84,15 @@ network::LaneDepth BenchContention::depth_behind(LinkId id) const {
                                  [&](LinkId other) { return topology_.link(other).to == link.from; });
   depth.round_trip =
       seconds(link.latency + (back != ways_back.end() ? topology_.link(*back).latency : Duration{}));
-  depth.bytes = link.capacity.value() * depth.round_trip + 16 * static_cast<double>(framing.mtu.value());
-  const auto& given = options_.packet.lanes.buffer;
-  if (given) depth.bytes = static_cast<double>(given->value()) * link.count;
+  depth.bytes = network::packet::usual_lane(link.capacity.value(), depth.round_trip,
+                                            static_cast<double>((framing.mtu + framing.header).value()));
   constexpr double kReach = topology::kMostCredits * topology::kCreditBlock;
   depth.bytes = std::min(depth.bytes, kReach * link.count);
   return depth;
 }
 
-// The only full port of InfiniBand, if what is on the way to it does not fit into the lanes of its
-// senders; small messages end before any queue is full.
+// The only full port of InfiniBand, if the messages to it do not fit into a lane each; smaller ones end
+// before any queue is full.
 std::optional<network::LinkIndex> BenchContention::full_port() const {
   const std::vector<std::uint32_t> full = contention_->overfull();
   if (full.size() != 1) return {};

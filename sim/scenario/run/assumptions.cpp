@@ -29,8 +29,8 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
   const int years = std::stoi(std::string(set.release)) - accelerator.year;
   std::string phrase;
   if (!set.on_gpus.empty() && on_gpus)
-    phrase =
-        fmt::format("{}, which describes TPUs; GPUs are framework {}@{}", release, set.name, set.on_gpus);
+    phrase = fmt::format("framework {}, which describes TPUs; GPUs are framework {}@{}", release, set.name,
+                         set.on_gpus);
   else if (accelerator.year > 0 && years >= kOld)
     phrase = fmt::format("framework {}, {} years newer than {}: older logs are of older releases", release,
                          years, accelerator.name);
@@ -42,9 +42,8 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
 // Experts that a scenario does not spread, or spreads as it does the other layers.
 void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
                  const workloads::ModelSpec& model, report::ScenarioFacts& facts) {
-  if (model.experts.count > 1 && !given.ep && plan.dp > 1)
-    facts.assumed.push_back(
-        {fmt::format("ep 1, so every rank has all {} experts", model.experts.count), "workload.plan.ep"});
+  if (model.experts.count > 1 && !given.ep && plan.dp * plan.cp > 1)
+    facts.assumed.push_back({"ep 1: experts are not spread over ranks", "workload.plan.ep"});
   if (plan.ep > 1 && plan.etp > 1 && !given.etp)
     facts.assumed.push_back({fmt::format("etp {}: experts are split as tp splits the other layers", plan.etp),
                              "workload.plan.etp"});

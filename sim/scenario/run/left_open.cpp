@@ -47,7 +47,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   fill(spec.dp, plan.dp);
   fill(spec.micro_batch, plan.micro_batch);
   if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);
-  if (workload.model.experts.count > 0) fill(spec.ep, plan.ep);
+  fill(spec.ep, plan.ep);
   if (plan.ep > 1) {
     fill(spec.etp, plan.etp);
     fill(spec.token_dispatcher, plan.experts.dispatcher);
