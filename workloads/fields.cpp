@@ -125,15 +125,28 @@ config::CodecPtr<PackingSpec> codec(config::Type<PackingSpec>) {
       });
 }
 
+// Also those that weights are only kept in.
+config::CodecPtr<Precision> formats(bool kept) {
+  std::vector<config::detail::NamesCodec<Precision>::Entry> entries = {
+      {"fp32", Precision::fp32},
+      {"tf32", Precision::tf32, "fp32 stored, TF32 matmuls"},
+      {"fp16", Precision::fp16},
+      {"bf16", Precision::bf16},
+      {"fp8", Precision::fp8, "one scale a tensor"},
+      {"mxfp8", Precision::mxfp8, "one scale for 32 elements"},
+      {"fp8-blockwise", Precision::fp8_blockwise, "one scale for a block of 128"},
+      {"nvfp4", Precision::nvfp4}};
+  if (kept) {
+    entries.push_back(
+        {"nf4", Precision::nf4,
+         "bitsandbytes: expanded to 16 bits before each product; an fp32 maximum for 64 weights"});
+    entries.push_back({"nf4-double", Precision::nf4_double,
+                       "QLoRA: 8 bits for that maximum, and an fp32 one for 256 of them"});
+  }
+  return names<Precision>(std::move(entries));
+}
 config::CodecPtr<Precision> codec(config::Type<Precision>) {
-  return names<Precision>({{"fp32", Precision::fp32},
-                           {"tf32", Precision::tf32, "fp32 stored, TF32 matmuls"},
-                           {"fp16", Precision::fp16},
-                           {"bf16", Precision::bf16},
-                           {"fp8", Precision::fp8, "one scale a tensor"},
-                           {"mxfp8", Precision::mxfp8, "one scale for 32 elements"},
-                           {"fp8-blockwise", Precision::fp8_blockwise, "one scale for a block of 128"},
-                           {"nvfp4", Precision::nvfp4}});
+  return formats(false);
 }
 
 // Far more than any real job uses, and products of two or three still fit.
@@ -272,23 +285,9 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("the framework's; fp32 of all but fsdp@2025-automodel"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
-          .field(
-              "frozen_weights", &PrecisionSpec::frozen_weights,
-              "task lora: how weights that are not trained are kept; embedding and head have 16 bits",
-              names<Precision>(
-                  {{"fp32", Precision::fp32},
-                   {"tf32", Precision::tf32, "fp32 stored, TF32 matmuls"},
-                   {"fp16", Precision::fp16},
-                   {"bf16", Precision::bf16},
-                   {"fp8", Precision::fp8, "one scale a tensor"},
-                   {"mxfp8", Precision::mxfp8, "one scale for 32 elements"},
-                   {"fp8-blockwise", Precision::fp8_blockwise, "one scale for a block of 128"},
-                   {"nvfp4", Precision::nvfp4},
-                   {"nf4", Precision::nf4,
-                    "bitsandbytes: expanded to 16 bits before each product; an fp32 maximum for 64 weights"},
-                   {"nf4-double", Precision::nf4_double,
-                    "QLoRA: 8 bits for that maximum, and an fp32 one for 256 of them"}}),
-              default_text("16 bits"))
+          .field("frozen_weights", &PrecisionSpec::frozen_weights,
+                 "task lora: how weights that are not trained are kept; embedding and head have 16 bits",
+                 formats(true), default_text("16 bits"))
           .field("kv_cache", &PrecisionSpec::kv_cache,
                  "tasks prefill and decode: keys and values in the cache", default_text("as attention"))
           .field(

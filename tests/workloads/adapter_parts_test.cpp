@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/adapters.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
@@ -16,20 +17,6 @@ using Targets = std::vector<std::string>;
 // 1024 each; gate and up 14336.
 constexpr double kTokens = 4096, kHidden = 4096, kRank = 16, kQueries = 4096, kKeys = 1024, kFfn = 14336;
 
-WorkloadSpec adapted(std::string framework, Targets targets) {
-  WorkloadSpec workload = llama3_8b("ddp");
-  workload.framework = std::move(framework);
-  workload.plan = {};
-  workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 1;
-  workload.plan.recompute = RecomputeSpec{};
-  workload.sequence = 4096;
-  workload.task = Task::lora;
-  workload.lora.emplace().targets = std::move(targets);  // rank 16
-  return workload;
-}
-Plan plan_of(std::string framework, Targets targets) {
-  return resolve(adapted(std::move(framework), std::move(targets)), 1);
-}
 PiecePair layer(const Plan& plan) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});

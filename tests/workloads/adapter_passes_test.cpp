@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/adapters.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
@@ -14,20 +15,6 @@ using namespace testing;
 // Llama-3 8B on one accelerator, 4096 tokens, adapters of rank 16. The projection is 4096 x 4096.
 constexpr double kTokens = 4096, kWidth = 4096, kRank = 16;
 
-WorkloadSpec adapted(std::string framework, std::vector<std::string> targets = {"proj"}) {
-  WorkloadSpec workload = llama3_8b("ddp");
-  workload.framework = std::move(framework);
-  workload.plan = {};
-  workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 1;
-  workload.plan.recompute = RecomputeSpec{};
-  workload.sequence = 4096;
-  workload.task = Task::lora;
-  workload.lora.emplace().targets = std::move(targets);  // rank 16
-  return workload;
-}
-Plan plan_of(std::string framework, std::vector<std::string> targets = {"proj"}) {
-  return resolve(adapted(std::move(framework), std::move(targets)), 1);
-}
 PiecePair layer(const Plan& plan) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});

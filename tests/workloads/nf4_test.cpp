@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/adapters.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
@@ -17,14 +18,7 @@ using namespace testing;
 constexpr double kWeights = 218'103'808, kMatrices = 7;
 
 WorkloadSpec quantised(std::optional<Precision> format, std::string framework = "ddp") {
-  WorkloadSpec workload = llama3_8b("ddp");
-  workload.framework = std::move(framework);
-  workload.plan = {};
-  workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 1;
-  workload.plan.recompute = RecomputeSpec{};
-  workload.sequence = 4096;
-  workload.task = Task::lora;
-  workload.lora.emplace().targets = {"q", "v"};
+  WorkloadSpec workload = adapted(std::move(framework), {"q", "v"});
   workload.precision.frozen_weights = format;
   return workload;
 }
