@@ -363,7 +363,10 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
                  "several documents share a sequence: true, or how many of equal length")
           .field("precision", &WorkloadSpec::precision, "number formats")
           .field("framework", &WorkloadSpec::framework,
-                 "whose communication schedule and defaults; name or name@release", one_of(framework_names()))
+                 "whose communication schedule and defaults: name@release, or a name alone: its newest "
+                 "release, on "
+                 "NVIDIA's older accelerators the one of their time (topsim list frameworks)",
+                 one_of(framework_names()))
           .field("compute", &WorkloadSpec::compute, "overrides of the compute model")
           .field("trace", &WorkloadSpec::trace, "replays a trace instead")
           .check([](const WorkloadSpec& spec, const config::Node& node, config::Reader& reader) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "sim/base/error.hpp"
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/framework/rows.hpp"
 
 namespace topsim::workloads {
@@ -129,8 +130,43 @@ const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload)
   return next;
 }
 
-const Framework& framework_of(const WorkloadSpec& workload) {
+namespace {
+// The year from which the sets of a framework have what the workload asks for: Llama's layers, mixtures,
+// FlashAttention for long sequences, 8 bits, context parallelism, adapters and user buffers came to them
+// after 2023.
+int needed_year(const WorkloadSpec& workload) {
+  constexpr int kAny = 0, kLlama = 2024;
+  constexpr int kLongSequence = 4096;  // tokens; scores that are stored grow with their square
+  const ModelSpec& model = workload.model;
+  const PlanSpec& plan = workload.plan;
+  const bool shape = model.gated_ffn || model.experts.count > 0 ||
+                     (model.kv_heads > 0 && model.kv_heads < model.heads) ||
+                     workload.sequence.value_or(model.sequence) > kLongSequence;
+  const bool ways = bytes_of(workload.precision.gemm) < 2 || plan.cp > 1 ||
+                    plan.tp_overlap.value_or(TensorOverlap::none) != TensorOverlap::none ||
+                    workload.task == Task::lora;
+  return shape || ways ? kLlama : kAny;
+}
+}  // namespace
+
+const Framework& set_of(const WorkloadSpec& workload) {
   const Framework& named = framework(workload.framework);
+  if (workload.framework.find('@') != std::string::npos) return named;
+  if (workload.plan.tp_overlap == TensorOverlap::micro_pipeline && !named.compiled.empty())
+    return framework(fmt::format("{}@{}", named.name, named.compiled));
+  if (workload.host.nccl && !named.on_gpus.empty())
+    return framework(fmt::format("{}@{}", named.name, named.on_gpus));
+  const int measured = workload.host.software_year;
+  const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
+  if (measured == 0 || serves) return named;
+  const int year = std::max(measured, needed_year(workload));
+  const Framework* older = set_of_year(named.name, std::to_string(year));
+  if (older == nullptr || older->release >= named.release) return named;
+  return workload.plan.zero.value_or(older->zero) <= older->most_zero ? *older : named;
+}
+
+const Framework& framework_of(const WorkloadSpec& workload) {
+  const Framework& named = set_of(workload);
   if (workload.task == Task::prefill || workload.task == Task::decode) return named;  // shards no gradients
   if (named.sharded.empty() || workload.plan.zero.value_or(named.zero) <= named.most_zero) return named;
   return framework(fmt::format("{}@{}", named.name, named.sharded));

@@ -183,6 +183,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
   bool whole_models = false;          // no dimension but dp (plan/replicas.cpp)
   std::string_view sharded;           // the release of the same name that ZeRO 2 and 3 mean
+  std::string_view compiled;          // the release that a bare name means with micro-pipelines
   bool shards_experts = false;        // ZeRO-3 of experts on ranks of their own: units within their layers
   bool hybrid_shards = false;         // plan.hsdp_shard
   bool reduces_units = false;         // ZeRO-3 reduces a layer's gradients together, else in buckets
@@ -249,7 +250,10 @@ struct Framework : KernelFacts, ExchangeFacts {
 [[nodiscard]] std::string lacks_of(const Framework& set, const WorkloadSpec& workload = {});
 // The next set of the same name, called by its year, that lacks nothing of it; null if none does.
 [[nodiscard]] const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload);
-// The release that a workload means: the one it names or, with ZeRO 2 and 3, the one that has them.
+// The set that a workload's framework names. Without a release that is the newest set of the time in which
+// its accelerators were measured (HostFacts::software_year) and which has what the workload asks for.
+[[nodiscard]] const Framework& set_of(const WorkloadSpec& workload);
+// The release that a workload means: set_of() or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);
 // All accepted names: each name itself, its releases, and every year from its oldest to 2026.
 [[nodiscard]] std::vector<std::string> framework_names();

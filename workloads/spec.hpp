@@ -229,6 +229,10 @@ struct HostFacts {
   int accelerators = 8;
   BytesPerSecond memory_bandwidth{614.4e9};  // two sockets of eight DDR5-4800 channels
   Bytes memory{};                            // 0: not known
+  // The last year of the software with which most of such accelerators' results were measured: one after
+  // their successors came (topology::succeeded_in); 0: today's. set_of() depends on it.
+  int software_year = 0;
+  bool nccl = false;  // NCCL's or RCCL's accelerators: GPUs
 };
 
 struct WorkloadSpec {

@@ -40,9 +40,17 @@ void require_narrow_products(const WorkloadSpec& workload, const topology::Accel
 }
 }  // namespace
 
-HostFacts host_facts(const topology::Topology& topology) {
+HostFacts host_facts(const topology::Accelerator& accelerator) {
   HostFacts facts;
-  if (topology.accelerators().empty()) return facts;
+  if (const int succeeded = topology::succeeded_in(accelerator)) facts.software_year = succeeded + 1;
+  facts.nccl = accelerator.library == "NCCL" || accelerator.library == "RCCL";
+  return facts;
+}
+
+HostFacts host_facts(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  if (topology.accelerators().empty()) return {};
+  HostFacts facts =
+      host_facts(catalogue.accelerator(topology.model_of(topology.accelerators().front())));
   const std::uint32_t node = topology.device(topology.accelerators().front()).node;
   facts.accelerators = 0;
   for (const DeviceId id : topology.accelerators())
@@ -82,7 +90,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
   }
   require_narrow_products(workload, catalogue.accelerator(first));
   WorkloadSpec placed = workload;
-  placed.host = host_facts(topology);
+  placed.host = host_facts(topology, catalogue);
   return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
                        // Only dispatchers that know nodes ask.
                        sends_one_copy(workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall))

@@ -138,16 +138,24 @@ void list_frameworks() {
     before = set.name;
   }
   print_table({"framework", "its set of defaults"}, std::move(rows));
+  const auto say = [](const std::string& text) {
+    std::cout << '\n';
+    for (const std::string& line : report::wrap(text, columns_for_people(), 0)) std::cout << line << '\n';
+  };
   for (const std::string& name : workloads::framework_names()) {
     const workloads::Framework& set = workloads::framework(name);
     const std::string of = fmt::format("{}@{}", set.name, set.release);
     if (name == of || name == set.name) continue;
-    const std::string text =
-        fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of);
-    std::cout << '\n';
-    for (const std::string& line : report::wrap(text, columns_for_people(), 0)) std::cout << line << '\n';
-    return;
+    say(fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of));
+    break;
   }
+  say("A name alone is its default on today's accelerators. On NVIDIA's older ones it is the set of the year "
+      "after "
+      "their successors came, as most of what is published on them was measured by then: 2021 on V100 and "
+      "T4, "
+      "2023 on A100; or of 2024 where the job has what came with it (Llama's layers, experts, sequences "
+      "above "
+      "4,096 tokens, 8 bits, context parallelism, adapters).");
 }
 
 // What a job of a dense model takes from the release: with tensor ranks, if it has any.

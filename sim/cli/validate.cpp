@@ -56,7 +56,9 @@ int run(const Options& options) {
 
 Action configure_validate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  add_option(app, "case", options->cases, "Files, families or cases of configs/validation; all when left out")
+  add_option(app, "case", options->cases,
+             "Files, families or cases of configs/validation, or a file of your own; all of "
+             "configs/validation when left out")
       .type_name("CASE");
   add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
   add_page(app, options->html, "Predicted against published as a page that opens offline");

@@ -340,6 +340,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
     for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
+    if (const std::string said_of = other_release(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {

@@ -14,7 +14,11 @@ class Work {
       : said_(parsed(result.scenario)["workload"]), left_open_(parsed(result.left_open)) {}
   [[nodiscard]] nlohmann::json at(const char* key) const {
     const nlohmann::json said = said_.value(key, nlohmann::json());
-    return said.is_null() ? left_open_.value(key, nlohmann::json()) : said;
+    return said.is_null() ? chosen(key) : said;
+  }
+  // What the run chose alone.
+  [[nodiscard]] nlohmann::json chosen(const char* key) const {
+    return left_open_.value(key, nlohmann::json());
   }
 
  private:
@@ -75,5 +79,19 @@ std::string other_work(const Comparison& comparison, std::span<const Candidate> 
     return fmt::format("sequences have {} tokens in {}, {} in {}: not the same work",
                        tokens.get<std::int64_t>(), a, tokens_there.get<std::int64_t>(), b);
   return "";
+}
+
+std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  const Work base(candidates[0].result), other(candidates[c].result);
+  const nlohmann::json here = base.chosen("framework"), there = other.chosen("framework");
+  if (!here.is_string() || !there.is_string() || here == there) return "";
+  const auto name = [](const nlohmann::json& release) {
+    return release.get<std::string>().substr(0, release.get<std::string>().find('@'));
+  };
+  if (name(here) != name(there)) return "";
+  return fmt::format("{} is assumed to run {}, {} {}: one release for both compares the machines alone",
+                     comparison.names[0], here.get<std::string>(), comparison.names[c],
+                     there.get<std::string>());
 }
 }  // namespace topsim::report

@@ -13,4 +13,7 @@ namespace topsim::report {
 // Another model, task or sequence length: comparing steps or tokens then says little.
 [[nodiscard]] std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates,
                                      std::size_t c);
+// Both name one framework without a release, and their accelerators' years differ: so do the releases.
+[[nodiscard]] std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
+                                        std::size_t c);
 }  // namespace topsim::report

@@ -52,7 +52,8 @@ class Search {
         nccl_(router_, scenario::library_choices(scenario_), {}, searches_),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
         accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {
-    scenario_.workload.host = workloads::host_facts(topology_);
+    scenario_.workload.host = workloads::host_facts(topology_, catalogue);
+    fix_release();
     fix_global_batch();
   }
 
@@ -109,6 +110,13 @@ class Search {
     } catch (const ConfigError& error) {
       throw scenario::located(error, scenario);
     }
+  }
+
+  // Plans are compared under the release of the scenario's own plan, also those of ZeRO that it has not.
+  void fix_release() {
+    const workloads::Framework& own = workloads::set_of(scenario_.workload);
+    if (&own != &workloads::framework(scenario_.workload.framework))
+      scenario_.workload.framework = std::string(own.name) + '@' + std::string(own.release);
   }
 
   // Plans are compared at the same work: a given number of accumulation steps stands for the batch that it

@@ -11,11 +11,13 @@
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
 #include "sim/report/version.hpp"
+#include "sim/scenario/read/mistakes.hpp"
 #include "sim/scenario/read/read.hpp"
 #include "sim/scenario/run/simulate.hpp"
 #include "sim/study/digest.hpp"
 #include "sim/study/ensemble.hpp"
 #include "sim/study/sweep_figures.hpp"
+#include "workloads/framework.hpp"
 #include "workloads/trace/load.hpp"
 
 namespace topsim::study {
@@ -166,6 +168,31 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
     return given(all);
   };
   return true;
+}
+
+std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base) {
+  const auto is_hardware = [](const std::string& path) { return path.starts_with("topology.node"); };
+  if (std::none_of(space.paths.begin(), space.paths.end(), is_hardware)) return {};
+  std::set<std::string> releases;
+  std::set<std::vector<std::string>> seen;  // hardware that was looked at
+  for (std::size_t point = 0; point < space.points.size(); ++point) {
+    std::vector<std::string> hardware;
+    for (std::size_t i = 0; i < space.paths.size(); ++i)
+      if (is_hardware(space.paths[i])) hardware.push_back(space.points[point][i]);
+    if (!seen.insert(std::move(hardware)).second) continue;
+    try {
+      const Scenario scenario = base.read(space.assignments(point));
+      workloads::WorkloadSpec workload = scenario.workload;
+      const auto job = scenario::job_of(scenario.topology, *base.catalogue);
+      if (!job || workload.trace || workload.framework.find('@') != std::string::npos) continue;
+      workload.host = job->host;
+      const workloads::Framework& set = workloads::framework_of(workload);
+      releases.insert(std::string(set.name) + '@' + std::string(set.release));
+    } catch (const ConfigError&) {
+      continue;  // the point will report what is wrong
+    }
+  }
+  return releases;
 }
 
 std::string point_key(const SweepBase& base, std::span<const std::string> assignments) {

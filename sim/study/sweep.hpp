@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -43,6 +44,10 @@ void check_values(const SweepSpace& space, const SweepBase& base);
 // every point fail: it is left out, and follows. Not when the space, or what `read` sets itself, names dp.
 // Returns whether it did.
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
+
+// The releases that a framework's name alone means at the points, where these have other nodes; empty where
+// they have not. More than one: the points differ by more than their machines.
+[[nodiscard]] std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base);
 
 // What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);

@@ -93,6 +93,7 @@ class TableReader {
     result.family = file_.name;
     result.source = file_.source;
     result.base = base_;
+    result.directory = file_.directory;
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (!row[i].is(Kind::null)) read_cell(columns_[i], row[i], result);
     }
@@ -215,6 +216,40 @@ void check_keys(const Node& root, const CaseFile& file, Reader& reader) {
     if (const Node list = root.find(limits); list.is(Kind::object))
       for (std::size_t i = 0; i < list.size(); ++i) check_key(list[i], "family", known, reader);
 }
+
+// The library's cases that have one of these names; all without names.
+std::vector<CaseFile> shipped_cases(const std::vector<std::string>& wanted, const config::Library& library) {
+  std::vector<CaseFile> files;
+  std::vector<std::string> known;
+  for (const std::string& name : library.names("validation")) {
+    files.push_back(read_case_file(library.find("validation", name)));
+    known.push_back(name);
+  }
+  if (files.empty())
+    throw ConfigError("there are no validation cases",
+                      "they live in the folder validation of topsim's configs");
+  if (wanted.empty()) return files;
+  std::set<std::string> used;
+  for (CaseFile& file : files) {
+    std::set<std::string> kept;
+    for (const Case& c : file.cases) {
+      for (const std::string& word : wanted) {
+        if (!names(word, file, c)) continue;
+        kept.insert({c.name, c.compared_with});
+        used.insert(word);
+      }
+    }
+    std::erase_if(file.cases, [&](const Case& c) { return !kept.contains(c.name); });
+  }
+  for (const std::string& word : wanted) {
+    if (used.contains(word)) continue;
+    const auto close = closest(word, known);
+    throw ConfigError("no validation case, family or file \"" + word + '"',
+                      (close ? "did you mean " + *close + "? " : std::string()) + "files: " + join(known));
+  }
+  std::erase_if(files, [](const CaseFile& file) { return file.cases.empty(); });
+  return files;
+}
 }  // namespace
 
 std::string name_of(Share share) {
@@ -228,6 +263,7 @@ CaseFile read_case_file(const std::string& path) {
   const Node root = document.root();
   CaseFile file;
   file.name = std::filesystem::path(path).stem().string();
+  file.directory = std::filesystem::path(path).parent_path().string();
   Reader reader;
   read_member(root, "description", file.description, reader);
   read_member(root, "source", file.source, reader);
@@ -243,40 +279,22 @@ CaseFile read_case_file(const std::string& path) {
 
 std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const config::Library& library) {
   std::vector<CaseFile> files;
-  std::vector<std::string> known;
-  for (const std::string& name : library.names("validation")) {
-    files.push_back(read_case_file(library.find("validation", name)));
-    known.push_back(name);
-  }
-  if (files.empty())
-    throw ConfigError("there are no validation cases",
-                      "they live in the folder validation of topsim's configs");
-  if (wanted.empty()) return files;
-  std::vector<std::string> names_wanted;  // configs/validation/NAME.json is NAME
+  std::vector<std::string> names_wanted;
   for (const std::string& word : wanted) {
     const std::filesystem::path path(word);
-    names_wanted.push_back(path.extension() == ".json" ? path.stem().string() : word);
+    std::error_code error;
+    if (path.extension() == ".json" && std::filesystem::is_regular_file(path, error))
+      files.push_back(read_case_file(word));
+    else  // configs/validation/NAME.json is NAME from anywhere
+      names_wanted.push_back(path.extension() == ".json" ? path.stem().string() : word);
   }
-
-  std::set<std::string> used;
-  for (CaseFile& file : files) {
-    std::set<std::string> kept;
-    for (const Case& c : file.cases) {
-      for (const std::string& word : names_wanted) {
-        if (!names(word, file, c)) continue;
-        kept.insert({c.name, c.compared_with});
-        used.insert(word);
-      }
-    }
-    std::erase_if(file.cases, [&](const Case& c) { return !kept.contains(c.name); });
-  }
-  for (const std::string& word : names_wanted) {
-    if (used.contains(word)) continue;
-    const auto close = closest(word, known);
-    throw ConfigError("no validation case, family or file \"" + word + '"',
-                      (close ? "did you mean " + *close + "? " : std::string()) + "files: " + join(known));
-  }
-  std::erase_if(files, [](const CaseFile& file) { return file.cases.empty(); });
+  if (wanted.empty() || !names_wanted.empty())
+    std::ranges::move(shipped_cases(names_wanted, library), std::back_inserter(files));
+  std::set<std::string> names;
+  for (const CaseFile& file : files)
+    if (!names.insert(file.name).second)
+      throw ConfigError("two files are called " + file.name + ".json, and their families would be one",
+                        "rename one, or validate them one by one");
   return files;
 }
 

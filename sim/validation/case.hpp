@@ -63,6 +63,7 @@ struct Case {
   std::string name, family, source;
   std::string release;                   // of the software that was measured; empty: one for all rows
   std::string base;                      // scenario, JSON text
+  std::string directory;                 // of its file: what "file" in the scenario is relative to
   std::vector<std::string> assignments;  // what the row changes, as --set does
   Duration published{};                  // of the step; 0: not asked for
   std::optional<Bytes> memory;
@@ -86,7 +87,7 @@ struct LeftOut {
 };
 
 struct CaseFile {
-  std::string name, description, source;
+  std::string name, directory, description, source;
   std::map<std::string, Bar> bars, goals;  // by family
   std::vector<LeftOut> left_out;
   bool scored = true;
@@ -96,8 +97,9 @@ struct CaseFile {
 // Throws ConfigError with all mistakes of the file.
 [[nodiscard]] CaseFile read_case_file(const std::string& path);
 
-// All files of the library's validation folders, sorted by name. With `wanted`: only the cases whose file,
-// family or name is one of these; throws ConfigError when one of them names nothing.
+// All files of the library's validation folders, sorted by name. With `wanted`: the files whose paths (*.json)
+// are among these, whole, and the library's cases whose file, family or name is one of the others. Throws
+// ConfigError when one of them names nothing, or two files have one name.
 [[nodiscard]] std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted,
                                                const config::Library& library);
 

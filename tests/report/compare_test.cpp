@@ -286,6 +286,19 @@ TEST(Compare, AnotherModelIsSaidToBeOtherWork) {
   EXPECT_THAT(of({a, a}).remarks, ::testing::Not(::testing::Contains(HasSubstr("same work"))));
 }
 
+// What a name without a release means depends on the accelerators.
+TEST(Compare, AnotherReleaseThatNobodyAskedForIsSaid) {
+  Candidate a = candidate("a100", 10_ms), b = candidate("h100", 4_ms);
+  a.result.scenario = b.result.scenario = R"({"workload": {"model": "llama3-8b", "framework": "megatron"}})";
+  a.result.left_open = R"({"framework": "megatron@2024"})";
+  b.result.left_open = R"({"framework": "megatron@2025"})";
+  EXPECT_THAT(
+      of({a, b}).remarks,
+      ::testing::Contains("a100 is assumed to run megatron@2024, h100 megatron@2025: one release for both "
+                          "compares the machines alone"));
+  EXPECT_THAT(of({a, a}).remarks, ::testing::Not(::testing::Contains(HasSubstr("assumed to run"))));
+}
+
 TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {
   const auto remarks = [](const std::string& base, const std::string& other, const std::string& left_open) {
     Candidate a = candidate("a", 10_ms), b = candidate("b", 4_ms);

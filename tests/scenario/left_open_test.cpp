@@ -130,15 +130,13 @@ TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
       "not stated, so assumed: adapters of rank 16 on qkv, proj, fc1, fc2 (workload.lora); packed sequences "
       "attend as one document, the most that they can cost (workload.packing: how many)");
   EXPECT_EQ(tuned(R"(4, "lora": {"rank": 8})"), "");
-  // A set that describes TPUs says so on GPUs, unless it is named.
+  // A name means the set that describes GPUs, on them.
   const auto compiled = [&](const std::string& release) {
     return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "maxtext)" + release +
                           R"(", "plan": {"micro_batch": 1}}, "run": {"steps": 1}, "topology": )" + two +
                           "}"));
   };
-  EXPECT_EQ(compiled(""),
-            "not stated, so assumed: framework maxtext@2025, which describes TPUs; GPUs are framework "
-            "maxtext@2024-gpu");
+  EXPECT_EQ(compiled(""), "not stated, so assumed: framework maxtext@2024-gpu (maxtext@2025 describes TPUs)");
   EXPECT_EQ(compiled("@2025"), "");
   EXPECT_EQ(compiled("@2024-gpu"), "");
   const std::string racks =
@@ -159,10 +157,14 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
                      R"(", "plan": {"micro_batch": 1}})" + kTwoOf + '"' + node + "\"}}");
   };
   EXPECT_EQ(said(run("megatron", "hgx-h100")), "not stated, so assumed: framework megatron@2025");
+  EXPECT_EQ(said(run("megatron", "dgx-1-v100")),  // of 2017
+            "not stated, so assumed: framework megatron@2021, of the time of NVIDIA V100 SXM2 32GB "
+            "(megatron@2025 is "
+            "the newest)");
   EXPECT_EQ(
-      said(run("megatron", "dgx-1-v100")),  // of 2017
-      "not stated, so assumed: framework megatron@2025, 8 years newer than NVIDIA V100 SXM2 32GB: older "
-      "logs are of older releases");
+      said(run("maxtext", "tpu-v3-host")),  // of 2018, which no set is of
+      "not stated, so assumed: framework maxtext@2025, 7 years newer than Google TPU v3: older logs are of "
+      "older releases");
   EXPECT_EQ(said(run("megatron@2021", "dgx-1-v100")), "");
   // One release alone needs no word.
   EXPECT_EQ(said(run("internevo", "hgx-h100")), "");

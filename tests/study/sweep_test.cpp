@@ -192,6 +192,15 @@ TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
   EXPECT_FALSE(let_data_parallel_follow(product(space, vary("workload.plan.dp=2")), base_));
 }
 
+// The base names megatron alone: V100 means 2021, H100 the newest, and all of both are looked at.
+TEST_F(Sweeps, MachinesOfOtherYearsAreAssumedToRunOtherReleases) {
+  const SweepSpace machines = vary("topology.node=dgx-1-v100,hgx-h100,hgx-h200");
+  EXPECT_EQ(assumed_releases(machines, base_), (std::set<std::string>{"megatron@2021", "megatron@2025"}));
+  EXPECT_EQ(assumed_releases(vary("workload.plan.tp=1,2"), base_), std::set<std::string>{});
+  const SweepSpace stated = product(machines, vary("workload.framework=megatron@2023"));
+  EXPECT_EQ(assumed_releases(stated, base_), std::set<std::string>{});
+}
+
 TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   const SweepSpace space = vary("run.seed=1");
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, {}), ConfigError);

@@ -188,6 +188,35 @@ TEST_F(Files, MistakesOfATableHaveTheirPlace) {
   EXPECT_THROW((void)find_cases({"mime"}, library()), ConfigError);
 }
 
+// A file of the user's, outside of the configuration directories, with a topology beside it.
+TEST_F(Files, AFileOfOnesOwnIsReadWhereItLiesAndSoIsWhatItIncludes) {
+  const fs::path own = folder_ / "own";
+  fs::create_directories(own);
+  std::ofstream(own / "two.json") << R"({"node": "dgx-a100", "nodes": 1})";
+  std::string text = kTable;
+  const std::string node = R"({"node": "dgx-a100", "nodes": 1})";
+  text.replace(text.find(node), node.size(), R"({"file": "two.json"})");
+  const std::string path = (own / "mine.json").string();
+  std::ofstream(path) << text;
+  write("shipped", kTable);  // whose mistakes are not ours: its bars name no family of its own
+  const auto files = find_cases({path}, library());
+  ASSERT_EQ(files.size(), 1u);
+  const Report report = validate(files, topology::Catalogue::load("configs"), library());
+  ASSERT_EQ(report.predictions.size(), 4u);
+  for (const Prediction& p : report.predictions) EXPECT_EQ(p.problem, "");
+}
+
+TEST_F(Files, TwoFilesOfOneNameWouldBeOneFamily) {
+  const fs::path own = folder_ / "mine.json";
+  std::ofstream(own) << kTable;
+  write("mine", kTable);
+  EXPECT_THAT(
+      [&] {
+        (void)find_cases({own.string(), "mine"}, library());
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("two files are called mine.json")));
+}
+
 Prediction prediction(double published, double predicted) {
   Prediction p;
   p.published = published;

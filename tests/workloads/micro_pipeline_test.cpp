@@ -95,7 +95,7 @@ TEST(MicroPipeline, CopiesLessAndSumsByItself) {
 }
 
 TEST(MicroPipeline, NeedsTheCompilerAndSequenceParallelism) {
-  EXPECT_THROW((void)resolve(job(TensorOverlap::micro_pipeline, "fsdp"), 8), ConfigError);
+  EXPECT_THROW((void)resolve(job(TensorOverlap::micro_pipeline, "fsdp@2024"), 8), ConfigError);
   EXPECT_THROW((void)resolve(job(TensorOverlap::micro_pipeline, "megatron"), 8), ConfigError);
   WorkloadSpec workload = job(TensorOverlap::micro_pipeline);
   workload.plan.sequence_parallel = false;

@@ -178,6 +178,7 @@ Framework fsdp() {
   row.name = "fsdp";
   row.summary = "PyTorch FSDP2 (fully_shard), a unit a layer; fp32 shards, bf16 gathers, fp32 reductions";
   row.family = FrameworkFamily::fsdp;
+  row.compiled = "2024-compile";
   row.shards_experts = row.hybrid_shards = row.reduces_units = true;
   row.zero = row.most_zero = 3;
   row.least_zero = 2;

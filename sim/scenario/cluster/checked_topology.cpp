@@ -77,7 +77,7 @@ topology::Topology checked_topology(const Scenario& scenario, const topology::Ca
   });
   mistakes.from([&] { report::check_quotes(scenario.cost, catalogue); });
   const std::optional<Job> job = built ? Job{static_cast<std::uint32_t>(built->accelerators().size()),
-                                             workloads::host_facts(*built).accelerators}
+                                             workloads::host_facts(*built, catalogue)}
                                        : job_of(scenario.topology, catalogue);
   std::optional<workloads::Plan> plan;
   if (job && job->ranks > 0) mistakes.from([&] { plan = checked_plan(scenario.workload, *job); });

@@ -102,7 +102,7 @@ std::vector<report::Finding> layout_findings(const Scenario& scenario, const top
     return out;
   workloads::WorkloadSpec workload = given;
   workload.model = workloads::complete_model(given);
-  workload.host = workloads::host_facts(topology);
+  workload.host = workloads::host_facts(topology, catalogue);
   const auto ranks = static_cast<std::uint32_t>(topology.accelerators().size());
   const workloads::Plan plan = workloads::resolve(workload, ranks);
   find_user_buffers(topology, catalogue, plan, out);

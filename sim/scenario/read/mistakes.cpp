@@ -9,6 +9,7 @@
 #include "topology/build.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -30,14 +31,16 @@ std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Ca
   if (!spec.file.empty() || !spec.devices.empty()) return {};
   Job job;
   try {
-    job.per_node = catalogue.node(spec.node.use).accelerators;
-    job.per_node = std::min(job.per_node, spec.node.accelerators.value_or(job.per_node));
+    const topology::NodeRecipe& recipe = catalogue.node(spec.node.use);
+    job.host = workloads::host_facts(catalogue.accelerator(recipe.accelerator));
+    job.host.accelerators =
+        std::min(recipe.accelerators, spec.node.accelerators.value_or(recipe.accelerators));
   } catch (const ConfigError&) {
     return {};
   }
   const bool listed = spec.placement.kind == topology::PlacementKind::list;
   const std::size_t nodes = listed ? spec.placement.nodes.size() : static_cast<std::size_t>(spec.nodes);
-  const std::size_t there = nodes * static_cast<std::size_t>(job.per_node);
+  const std::size_t there = nodes * static_cast<std::size_t>(job.host.accelerators);
   const std::size_t wanted = spec.accelerators ? static_cast<std::size_t>(*spec.accelerators) : there;
   if (wanted > there) return {};
   job.ranks = static_cast<std::uint32_t>(wanted);
@@ -48,7 +51,7 @@ std::optional<workloads::Plan> checked_plan(const workloads::WorkloadSpec& asked
   if (asked.trace) return std::nullopt;
   workloads::WorkloadSpec workload = asked;
   workload.model = workloads::complete_model(workload);
-  workload.host.accelerators = job.per_node;
+  workload.host = job.host;
   return workloads::resolve(workload, job.ranks);
 }
 

@@ -30,7 +30,7 @@ class Mistakes {
 
 struct Job {
   std::uint32_t ranks = 0;
-  int per_node = 0;
+  workloads::HostFacts host;  // of these, what a plan's mistakes depend on
 };
 // The job that the keys alone describe; none if they do not, or if they name something unknown to the
 // catalogue.

@@ -245,8 +245,8 @@ Scenario read_cluster(const std::string& path, std::span<const std::string> assi
 }
 
 Scenario parse_scenario(std::string text, const std::string& name, std::span<const std::string> assignments,
-                        const config::Library& library) {
-  return finish(Document::parse(std::move(text), name), {}, assignments, library, true);
+                        const config::Library& library, const std::string& directory) {
+  return finish(Document::parse(std::move(text), name), directory, assignments, library, true);
 }
 
 Scenario parse_cluster(std::string text, const std::string& name, std::span<const std::string> assignments,

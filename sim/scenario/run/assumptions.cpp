@@ -13,24 +13,28 @@
 
 namespace topsim::scenario {
 namespace {
-// A bare name means its newest release, and releases differ by more than most settings do.
+// A bare name means a release (workloads::set_of), and releases differ by more than most settings do.
 void say_release(const workloads::WorkloadSpec& workload, const topology::Topology& topology,
                  const topology::Catalogue& catalogue, report::ScenarioFacts& facts) {
   if (workload.framework.find('@') != std::string::npos) return;
-  const workloads::Framework& set = workloads::framework(workload.framework);
+  const workloads::Framework& set = workloads::set_of(workload);
+  const workloads::Framework& newest = workloads::framework(workload.framework);
   const auto sets = workloads::frameworks();
   if (std::count_if(sets.begin(), sets.end(), [&](const auto& row) { return row.name == set.name; }) < 2)
     return;
   const std::string release = fmt::format("{}@{}", set.name, set.release);
-  const bool on_gpus = facts.library == "NCCL" || facts.library == "RCCL";
   const topology::Accelerator& accelerator =
       catalogue.accelerator(topology.models()[topology.device(topology.accelerators()[0]).model]);
   constexpr int kOld = 5;  // years: whoever kept a log of such an accelerator ran an older release
   const int years = std::stoi(std::string(set.release)) - accelerator.year;
   std::string phrase;
-  if (!set.on_gpus.empty() && on_gpus)
-    phrase = fmt::format("framework {}, which describes TPUs; GPUs are framework {}@{}", release, set.name,
-                         set.on_gpus);
+  if (set.release == newest.on_gpus)
+    phrase = fmt::format("framework {} ({}@{} describes TPUs)", release, newest.name, newest.release);
+  else if (set.release == newest.compiled)
+    phrase = fmt::format("framework {}, whose compiler makes micro-pipelines", release);
+  else if (&set != &newest)
+    phrase = fmt::format("framework {}, of the time of {} ({}@{} is the newest)", release, accelerator.name,
+                         newest.name, newest.release);
   else if (accelerator.year > 0 && years >= kOld)
     phrase = fmt::format("framework {}, {} years newer than {}: older logs are of older releases", release,
                          years, accelerator.name);
@@ -50,18 +54,18 @@ void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
 }
 }  // namespace
 
-void say_assumptions(const Scenario& scenario, const topology::Topology& topology,
+void say_assumptions(const workloads::WorkloadSpec& workload, const topology::Topology& topology,
                      const topology::Catalogue& catalogue, const workloads::Plan& plan,
                      report::ScenarioFacts& facts) {
-  const workloads::PlanSpec& given = scenario.workload.plan;
-  const workloads::Framework& named = workloads::framework(scenario.workload.framework);
-  const workloads::Framework& set = workloads::framework_of(scenario.workload);
+  const workloads::PlanSpec& given = workload.plan;
+  const workloads::Framework& named = workloads::set_of(workload);
+  const workloads::Framework& set = workloads::framework_of(workload);
   if (plan.inference()) return;
   if (set.release != named.release)
     facts.assumed.push_back({fmt::format("zero {} is framework {}@{}", *given.zero, set.name, set.release),
                              "workload.framework"});
   else
-    say_release(scenario.workload, topology, catalogue, facts);
+    say_release(workload, topology, catalogue, facts);
   if (plan.plain_softmax)
     facts.assumed.push_back({fmt::format(
         "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads "
@@ -71,14 +75,14 @@ void say_assumptions(const Scenario& scenario, const topology::Topology& topolog
     facts.assumed.push_back(
         {fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches),
          "workload.plan.micro_batch"});
-  say_experts(given, plan, scenario.workload.model, facts);
-  if (plan.task == workloads::Task::lora && !scenario.workload.lora) {
+  say_experts(given, plan, workload.model, facts);
+  if (plan.task == workloads::Task::lora && !workload.lora) {
     const workloads::LoraSpec usual;
     facts.assumed.push_back(
         {fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")),
          "workload.lora"});
   }
-  if (scenario.workload.packing.on && !scenario.workload.packing.documents)
+  if (workload.packing.on && !workload.packing.documents)
     facts.assumed.push_back(
         {"packed sequences attend as one document, the most that they can cost (workload.packing: how many)",
          "workload.packing"});

@@ -113,7 +113,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.stage_times = !workload.compute.stage_times.forward.empty();
   workloads::WorkloadSpec complete = workload;
   complete.model = workloads::complete_model(workload);
-  complete.host = workloads::host_facts(topology);
+  complete.host = workloads::host_facts(topology, catalogue);
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.left_open = left_open_json(complete, plan);
@@ -121,7 +121,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
   facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
-  say_assumptions(scenario, topology, catalogue, plan, facts);
+  say_assumptions(complete, topology, catalogue, plan, facts);
   facts.headline += kDot + model_text(complete.model) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);

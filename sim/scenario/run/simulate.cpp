@@ -114,7 +114,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
     const topology::Accelerator& accelerator =
         catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
     workloads::WorkloadSpec workload = scenario.workload;
-    workload.host = workloads::host_facts(prepared.topology);
+    workload.host = workloads::host_facts(prepared.topology, catalogue);
     if (!options.allow_oom) workloads::require_fit(workload, accelerator, ranks);
     prepared.memory = memory_of(workload, accelerator, ranks);
   }
