@@ -49,8 +49,7 @@ HostFacts host_facts(const topology::Accelerator& accelerator) {
 
 HostFacts host_facts(const topology::Topology& topology, const topology::Catalogue& catalogue) {
   if (topology.accelerators().empty()) return {};
-  HostFacts facts =
-      host_facts(catalogue.accelerator(topology.model_of(topology.accelerators().front())));
+  HostFacts facts = host_facts(catalogue.accelerator(topology.model_of(topology.accelerators().front())));
   const std::uint32_t node = topology.device(topology.accelerators().front()).node;
   facts.accelerators = 0;
   for (const DeviceId id : topology.accelerators())

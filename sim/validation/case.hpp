@@ -97,9 +97,9 @@ struct CaseFile {
 // Throws ConfigError with all mistakes of the file.
 [[nodiscard]] CaseFile read_case_file(const std::string& path);
 
-// All files of the library's validation folders, sorted by name. With `wanted`: the files whose paths (*.json)
-// are among these, whole, and the library's cases whose file, family or name is one of the others. Throws
-// ConfigError when one of them names nothing, or two files have one name.
+// All files of the library's validation folders, sorted by name. With `wanted`: the files whose paths
+// (*.json) are among these, whole, and the library's cases whose file, family or name is one of the others.
+// Throws ConfigError when one of them names nothing, or two files have one name.
 [[nodiscard]] std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted,
                                                const config::Library& library);
 

@@ -128,7 +128,8 @@ Predicted predict(const Case& c, const topology::Catalogue& catalogue, const con
   Predicted out;
   std::vector<Prediction>& results = out.figures = asked_for(c);
   try {
-    const scenario::Scenario scenario = scenario::parse_scenario(c.base, c.name, c.assignments, library, c.directory);
+    const scenario::Scenario scenario =
+        scenario::parse_scenario(c.base, c.name, c.assignments, library, c.directory);
     if (!c.collective) {
       predict_step(scenario, catalogue, searches, progress, out);
       return out;

@@ -21,8 +21,8 @@ namespace topsim::scenario {
 // mistakes of the file.
 [[nodiscard]] Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
                                      const config::Library& library);
-// The same from text; `name` stands for the file in messages, includes are relative to `directory` (empty: the
-// working directory).
+// The same from text; `name` stands for the file in messages, includes are relative to `directory` (empty:
+// the working directory).
 [[nodiscard]] Scenario parse_scenario(std::string text, const std::string& name,
                                       std::span<const std::string> assignments,
                                       const config::Library& library, const std::string& directory = {});
