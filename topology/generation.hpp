@@ -34,8 +34,9 @@ constexpr int kAmpere = 80, kGa102 = 86, kAda = 89, kHopper = 90, kBlackwell = 1
 [[nodiscard]] inline bool is_data_center_blackwell(const Accelerator& accelerator) {
   return is_from_blackwell(accelerator) && accelerator.compute_capability < kDesktopBlackwell;
 }
-// The year in which the next generation was sold; 0: it is the newest, or of another maker. A100 came in May
-// 2020 (NVIDIA's GTC), H100 and RTX 4090 in autumn 2022, B200 in late 2024, RTX 5090 in January 2025.
+// The year in which accelerators that follow were sold, for all before Ampere that of Ampere; 0: none are, or
+// another maker's. A100 came in May 2020 (NVIDIA's GTC), H100 and RTX 4090 in autumn 2022, B200 in late 2024,
+// RTX 5090 in January 2025.
 [[nodiscard]] inline int succeeded_in(const Accelerator& accelerator) {
   if (!is_nvidia(accelerator) || is_from_blackwell(accelerator)) return 0;
   if (is_before_ampere(accelerator)) return 2020;

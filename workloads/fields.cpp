@@ -165,9 +165,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  default_text("tp"))
           .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage",
                  between(1, 1024))
-          .field(
-              "stage_layers", &PlanSpec::stage_layers,
-              "layers of each stage, for layers that do not divide; or of each virtual stage in model order")
+          .field("stage_layers", &PlanSpec::stage_layers,
+                 "layers of each stage, or of each virtual stage in model order",
+                 default_text("alike; where they do not divide, the ends have fewer"))
           .field(
               "schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
               names<Schedule>({named(Schedule::gpipe, "all forwards, then all backwards"),

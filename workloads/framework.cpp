@@ -131,23 +131,28 @@ const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload)
 }
 
 namespace {
-// The year from which the sets of a framework have what the workload asks for: Llama's layers, mixtures,
-// FlashAttention for long sequences, 8 bits, context parallelism, adapters and user buffers came to them
-// after 2023.
-int needed_year(const WorkloadSpec& workload) {
-  constexpr int kAny = 0, kLlama = 2024;
-  constexpr int kLongSequence = 4096;  // tokens; scores that are stored grow with their square
+// Whether sets before 2024 lack what the workload asks for: Llama's layers, mixtures, 8 bits, context
+// parallelism, adapters, packing, graphs, user buffers, groups of shards, FSDP in two dimensions; or
+// FlashAttention, where the scores that they store would grow with a long sequence.
+bool needs_later(const WorkloadSpec& workload, const Framework& set) {
+  constexpr int kLongSequence = 4096;  // tokens
   const ModelSpec& model = workload.model;
   const PlanSpec& plan = workload.plan;
-  const bool shape = model.gated_ffn || model.experts.count > 0 ||
-                     (model.kv_heads > 0 && model.kv_heads < model.heads) ||
-                     workload.sequence.value_or(model.sequence) > kLongSequence;
-  const bool ways = bytes_of(workload.precision.gemm) < 2 || plan.cp > 1 ||
-                    plan.tp_overlap.value_or(TensorOverlap::none) != TensorOverlap::none ||
-                    workload.task == Task::lora;
-  return shape || ways ? kLlama : kAny;
+  const bool llama = model.gated_ffn || (model.kv_heads > 0 && model.kv_heads < model.heads);
+  const bool shards = plan.zero_group.kind != ZeroGroup::Kind::all || plan.hsdp_shard ||
+                      plan.overlap_param_gather.value_or(false) ||
+                      (set.family == FrameworkFamily::fsdp && plan.tp * plan.pp > 1);
+  const bool scores =
+      set.attention == AttentionKernel::unfused && workload.sequence.value_or(model.sequence) > kLongSequence;
+  return llama || model.experts.count > 0 || bytes_of(workload.precision.gemm) < 2 || plan.cp > 1 ||
+         workload.task == Task::lora || workload.packing.on || workload.compute.cuda_graph.value_or(false) ||
+         plan.tp_overlap == TensorOverlap::userbuffers || shards || scores;
 }
 }  // namespace
+
+std::string full_name(const Framework& set) {
+  return fmt::format("{}@{}", set.name, set.release);
+}
 
 const Framework& set_of(const WorkloadSpec& workload) {
   const Framework& named = framework(workload.framework);
@@ -159,8 +164,9 @@ const Framework& set_of(const WorkloadSpec& workload) {
   const int measured = workload.host.software_year;
   const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
   if (measured == 0 || serves) return named;
-  const int year = std::max(measured, needed_year(workload));
-  const Framework* older = set_of_year(named.name, std::to_string(year));
+  const Framework* older = set_of_year(named.name, std::to_string(measured));
+  if (older != nullptr && older->release < "2024" && needs_later(workload, *older))
+    older = set_of_year(named.name, "2024");
   if (older == nullptr || older->release >= named.release) return named;
   return workload.plan.zero.value_or(older->zero) <= older->most_zero ? *older : named;
 }

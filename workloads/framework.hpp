@@ -250,8 +250,10 @@ struct Framework : KernelFacts, ExchangeFacts {
 [[nodiscard]] std::string lacks_of(const Framework& set, const WorkloadSpec& workload = {});
 // The next set of the same name, called by its year, that lacks nothing of it; null if none does.
 [[nodiscard]] const Framework* remedied_by(const Framework& set, const WorkloadSpec& workload);
-// The set that a workload's framework names. Without a release that is the newest set of the time in which
-// its accelerators were measured (HostFacts::software_year) and which has what the workload asks for.
+[[nodiscard]] std::string full_name(const Framework& set);  // "megatron@2022"
+// The set that a workload's framework names. Without a release that is the set of the time in which its
+// accelerators were measured (MachineFacts::software_year) if it has what the workload asks for, else that of
+// 2024 or the newest; and the one for GPUs, or with the compiler, where sets differ by that.
 [[nodiscard]] const Framework& set_of(const WorkloadSpec& workload);
 // The release that a workload means: set_of() or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);

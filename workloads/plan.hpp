@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -107,6 +108,10 @@ struct Plan : KernelFacts, ExchangeFacts {
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
   int virtual_stages = 1;         // chunks of the model on one rank
   std::vector<int> stage_layers;  // layers of every global stage in model order, pp x virtual_stages entries
+  [[nodiscard]] bool even_stages() const {
+    return std::adjacent_find(stage_layers.begin(), stage_layers.end(), std::not_equal_to<>()) ==
+           stage_layers.end();
+  }
   Schedule schedule = Schedule::one_f_one_b;
   // The order of every stage, where the schedule is made for this plan's times; empty: see schedule/.
   std::vector<std::vector<StageTask>> orders;

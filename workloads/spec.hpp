@@ -224,8 +224,9 @@ struct TraceSpec {
   std::string groups;  // Chakra: JSON file of process groups; empty: beside the trace, or in it
 };
 
-// The facts of a node that a plan depends on. Not part of a scenario: filled in from the topology.
-struct HostFacts {
+// The facts of nodes and accelerators that a plan depends on. Not part of a scenario: filled in from the
+// topology.
+struct MachineFacts {
   int accelerators = 8;
   BytesPerSecond memory_bandwidth{614.4e9};  // two sockets of eight DDR5-4800 channels
   Bytes memory{};                            // 0: not known
@@ -248,6 +249,6 @@ struct WorkloadSpec {
   std::string framework = "megatron";  // optionally @release
   ComputeSpec compute;
   std::optional<TraceSpec> trace;
-  HostFacts host;
+  MachineFacts host;
 };
 }  // namespace topsim::workloads

@@ -21,9 +21,10 @@ namespace topsim::workloads {
 
 // The facts of this topology's nodes that a plan depends on. For code that computes the memory of a scenario;
 // training_step() above does this itself.
-[[nodiscard]] HostFacts host_facts(const topology::Topology& topology, const topology::Catalogue& catalogue);
+[[nodiscard]] MachineFacts host_facts(const topology::Topology& topology,
+                                      const topology::Catalogue& catalogue);
 // ... as far as the accelerator alone tells them.
-[[nodiscard]] HostFacts host_facts(const topology::Accelerator& accelerator);
+[[nodiscard]] MachineFacts host_facts(const topology::Accelerator& accelerator);
 
 // The same on `accelerators` of one kind, whatever connects them; `domain_ranks` neighbours share NVLink (0:
 // all).

@@ -40,16 +40,16 @@ void require_narrow_products(const WorkloadSpec& workload, const topology::Accel
 }
 }  // namespace
 
-HostFacts host_facts(const topology::Accelerator& accelerator) {
-  HostFacts facts;
+MachineFacts host_facts(const topology::Accelerator& accelerator) {
+  MachineFacts facts;
   if (const int succeeded = topology::succeeded_in(accelerator)) facts.software_year = succeeded + 1;
   facts.nccl = accelerator.library == "NCCL" || accelerator.library == "RCCL";
   return facts;
 }
 
-HostFacts host_facts(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+MachineFacts host_facts(const topology::Topology& topology, const topology::Catalogue& catalogue) {
   if (topology.accelerators().empty()) return {};
-  HostFacts facts = host_facts(catalogue.accelerator(topology.model_of(topology.accelerators().front())));
+  MachineFacts facts = host_facts(catalogue.accelerator(topology.model_of(topology.accelerators().front())));
   const std::uint32_t node = topology.device(topology.accelerators().front()).node;
   facts.accelerators = 0;
   for (const DeviceId id : topology.accelerators())

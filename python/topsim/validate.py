@@ -12,21 +12,28 @@ from .progress import Bar, OnProgress
 from .table import Table, bars_html
 
 
-def validate(families: Union[str, Sequence[str], None] = None, *, jobs: int = 0,
-             progress: Union[bool, None, OnProgress] = None) -> "Validation":
-    """Simulates the published runs of configs/validation and compares. No measured figure is an input of its own prediction.
+Name = Union[str, "os.PathLike[str]"]
 
-    families   a name or several, each of a file, a family or a case: "korthikanti-2022", ["internevo", "nccl-tests"];
-               None or nothing: all of them, which takes minutes
+
+def validate(families: Union[Name, Sequence[Name], None] = None, *, jobs: int = 0,
+             progress: Union[bool, None, OnProgress] = None) -> "Validation":
+    """Simulates the published runs of configs/validation, or measurements of your own, and compares. No measured figure is
+    an input of its own prediction.
+
+    families   a name or several, each of a file, a family or a case: "korthikanti-2022", ["internevo", "nccl-tests"]; or
+               paths of your own files of measurements, "ours.json"; None or nothing: all of configs/validation, which
+               takes minutes
     jobs       simulations at once; 0: one per core. The answer does not depend on it
     progress   None: a tqdm bar where a person looks; True, False, or a function of (cases_done, cases, 0, 0, 0)
 
-    What misses its bar is not an exception: see `passed`. Raises ConfigError for a name that nothing has, ValueError for
+    What misses its bar is not an exception: see `passed`. Raises ConfigError for a name that nothing has, a file that is
+    not there and mistakes in one, ValueError for
     negative `jobs`, KeyboardInterrupt on Ctrl-C.
     """
     if jobs < 0:
         raise ValueError("jobs must be at least 0: one per core")
-    names = [families] if isinstance(families, str) else list(families or ())
+    one = isinstance(families, (str, os.PathLike))
+    names = [os.fspath(name) for name in ([families] if one else families or ())]
     with Bar(progress, unit="case", what="validating") as bar:
         return Validation(*_core.validate(names, jobs, bar.update))
 

@@ -149,13 +149,13 @@ void list_frameworks() {
     say(fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of));
     break;
   }
-  say("A name alone is its default on today's accelerators. On NVIDIA's older ones it is the set of the year "
-      "after "
-      "their successors came, as most of what is published on them was measured by then: 2021 on V100 and "
-      "T4, "
-      "2023 on A100; or of 2024 where the job has what came with it (Llama's layers, experts, sequences "
-      "above "
-      "4,096 tokens, 8 bits, context parallelism, adapters).");
+  say("A name alone is its default. On NVIDIA's accelerators before Hopper it is the set of the year after "
+      "their "
+      "successors came, as most of what is published on them was measured by then: 2023 on A100, 2021 on "
+      "those "
+      "before; or the first that has what the job asks for (Llama's layers, experts, long sequences, 8 bits, "
+      "context parallelism, adapters). maxtext on GPUs is maxtext@2024-gpu, fsdp with micro-pipelines "
+      "fsdp@2024-compile; what serves, and shards of everything, is of the default.");
 }
 
 // What a job of a dense model takes from the release: with tensor ranks, if it has any.

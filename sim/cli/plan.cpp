@@ -82,6 +82,10 @@ int run(const Options& options) {
     if (!options.quiet) std::cerr << "interrupted: the search is not done\n";
     return kInterrupted;
   }
+  if (!report.assumed_release.empty() && !options.quiet)
+    std::cerr << fmt::format(
+        "note: plans are assumed to run {}; --set workload.framework=NAME@RELEASE names another\n",
+        report.assumed_release);
   if (!options.out.empty()) {
     report::write_file(options.out, study::best_plan_json(report));
     if (!options.quiet)

@@ -124,8 +124,7 @@ int run(const Options& options) {
   if (const auto releases = study::assumed_releases(report.space, base);
       releases.size() > 1 && !options.quiet)
     std::cerr << fmt::format(
-        "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE compares the machines "
-        "alone\n",
+        "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
         fmt::join(releases, " or "));
   study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
   if (store.left_out() > 0 && !options.quiet)

@@ -84,14 +84,23 @@ std::string other_work(const Comparison& comparison, std::span<const Candidate> 
 std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
                           std::size_t c) {
   const Work base(candidates[0].result), other(candidates[c].result);
-  const nlohmann::json here = base.chosen("framework"), there = other.chosen("framework");
-  if (!here.is_string() || !there.is_string() || here == there) return "";
-  const auto name = [](const nlohmann::json& release) {
-    return release.get<std::string>().substr(0, release.get<std::string>().find('@'));
+  const bool assumed = base.chosen("framework").is_string() || other.chosen("framework").is_string();
+  const auto release = [](const Work& work) {
+    const nlohmann::json name =
+        work.chosen("framework").is_string() ? work.chosen("framework") : work.at("framework");
+    return name.is_string() ? name.get<std::string>() : std::string();
   };
-  if (name(here) != name(there)) return "";
-  return fmt::format("{} is assumed to run {}, {} {}: one release for both compares the machines alone",
-                     comparison.names[0], here.get<std::string>(), comparison.names[c],
-                     there.get<std::string>());
+  const std::string here = release(base), there = release(other);
+  const auto years = [](const std::string& text) {
+    const std::size_t at = text.find('@');
+    const std::string year = at == std::string::npos ? "" : text.substr(at + 1);
+    return year.find_first_not_of("0123456789") == std::string::npos ? year : "";
+  };
+  // Longer names are other ways of one release: shards, compiled, for GPUs.
+  if (!assumed || here.substr(0, here.find('@')) != there.substr(0, there.find('@')) || years(here).empty() ||
+      years(there).empty() || here == there)
+    return "";
+  return fmt::format("{} is taken to run {}, {} {}: workload.framework gives both one release",
+                     comparison.names[0], here, comparison.names[c], there);
 }
 }  // namespace topsim::report

@@ -13,7 +13,8 @@ namespace topsim::report {
 // Another model, task or sequence length: comparing steps or tokens then says little.
 [[nodiscard]] std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates,
                                      std::size_t c);
-// Both name one framework without a release, and their accelerators' years differ: so do the releases.
+// Releases of one framework from different years, at least one of which nobody stated: what a name alone
+// means depends on accelerators and plan (workloads::set_of).
 [[nodiscard]] std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
                                         std::size_t c);
 }  // namespace topsim::report

@@ -1,5 +1,7 @@
 #include "sim/study/plan_search.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -58,6 +60,13 @@ class Search {
   }
 
   PlanReport run() {
+    PlanReport report = searched();
+    if (!newest_.empty()) report.assumed_release = scenario_.workload.framework;
+    return report;
+  }
+
+ private:
+  PlanReport searched() {
     std::vector<Candidate> candidates;
     for (const PlanChoice& choice : plan_choices(scenario_, topology_, options_.space))
       candidates.emplace_back().choice = choice;
@@ -112,11 +121,14 @@ class Search {
     }
   }
 
-  // Plans are compared under the release of the scenario's own plan, also those of ZeRO that it has not.
+  // All plans are compared under the release that the scenario's own means: those that set_of() would give
+  // a newer one, as ZeRO 3, are not.
   void fix_release() {
     const workloads::Framework& own = workloads::set_of(scenario_.workload);
-    if (&own != &workloads::framework(scenario_.workload.framework))
-      scenario_.workload.framework = std::string(own.name) + '@' + std::string(own.release);
+    const workloads::Framework& newest = workloads::framework(scenario_.workload.framework);
+    if (&own == &newest) return;
+    newest_ = workloads::full_name(newest);
+    scenario_.workload.framework = workloads::full_name(own);
   }
 
   // Plans are compared at the same work: a given number of accumulation steps stands for the batch that it
@@ -143,6 +155,17 @@ class Search {
     parallel::in_order(count, options_.jobs, work, [&] { return progress_.stop.load(); });
   }
 
+  // Stages are alike, or would be if embedding and head were a layer each, as Megatron's
+  // account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split have it; or the
+  // scenario's.
+  void require_alike_stages(const PlanChoice& choice) const {
+    const workloads::PlanSpec& own = scenario_.workload.plan;
+    const int layers = scenario_.workload.model.layers, stages = choice.pp * choice.virtual_stages;
+    const bool alike = layers % stages == 0 || (layers + 1) % stages == 0 || (layers + 2) % stages == 0;
+    if (alike || (choice.pp == own.pp && choice.virtual_stages == own.virtual_stages)) return;
+    throw ConfigError(fmt::format("{} layers do not divide into {} stages", layers, stages));
+  }
+
   // More sharding costs time, so it is used only if the plan does not fit without.
   void judge(Candidate& candidate, const PlanBound& bound) const {
     const bool kept = std::find(options_.space.keep.begin(), options_.space.keep.end(), "zero") !=
@@ -152,6 +175,7 @@ class Search {
     for (PlanChoice sharded = candidate.choice; sharded.zero <= last; ++sharded.zero) {
       try {
         const auto use = workloads::memory_use(with_plan(scenario_.workload, sharded), accelerator_, ranks_);
+        require_alike_stages(sharded);
         candidate.choice = sharded;
         candidate.fate = use.fits() ? Fate::fits : Fate::too_large;
         if (!use.fits()) continue;
@@ -313,10 +337,14 @@ class Search {
     }
     const workloads::PlanSpec& plan = scenario_.workload.plan;
     const bool offloads = plan.offload != workloads::Offload::none || plan.offload_activations;
-    const std::string counts =
-        "none of " + std::to_string(report.choices) + " plans fits: " + std::to_string(report.too_large) +
-        " need more memory than " + accelerator_.id + (offloads ? " or its host has, " : " has, ") +
-        std::to_string(report.impossible) + " do not divide or are not supported";
+    const std::string release = newest_.empty()
+                                    ? std::string()
+                                    : fmt::format(" under {} (--set workload.framework={} is the newest)",
+                                                  scenario_.workload.framework, newest_);
+    const std::string counts = "none of " + std::to_string(report.choices) + " plans fits" + release + ": " +
+                               std::to_string(report.too_large) + " need more memory than " +
+                               accelerator_.id + (offloads ? " or its host has, " : " has, ") +
+                               std::to_string(report.impossible) + " do not divide or are not supported";
     const PlanJob job{scenario_.workload, accelerator_, ranks_, !scenario_.topology.node.use.empty()};
     if (too_large.empty()) throw ConfigError(counts, what_would_divide(job, choices));
     const Misfit nearest = nearest_misfit(job, too_large);
@@ -324,6 +352,7 @@ class Search {
   }
 
   std::string network_;  // the scenario's own; the search uses flow
+  std::string newest_;   // release, where the plans are compared under an older one that was not stated
   Scenario scenario_;
   const topology::Catalogue& catalogue_;
   const PlanOptions& options_;

@@ -43,11 +43,12 @@ struct PlanReport {
   std::size_t too_large = 0;   // do not fit the memory
   std::size_t cut = 0;         // bound above the last of the best
   std::size_t simulated = 0;
-  std::vector<PlanRow> rows;   // the best, best first
-  std::optional<PlanRow> own;  // the scenario's own plan, when it can run
-  bool complete = true;        // false: stopped, the rows are the best so far
-  scenario::Scenario best;     // the scenario with the first row's plan; of a complete search
-  std::string network;         // the model that the scenario and `best` name; the search uses flow
+  std::vector<PlanRow> rows;    // the best, best first
+  std::optional<PlanRow> own;   // the scenario's own plan, when it can run
+  bool complete = true;         // false: stopped, the rows are the best so far
+  scenario::Scenario best;      // the scenario with the first row's plan; of a complete search
+  std::string assumed_release;  // of all plans, where the framework's name alone means no newest one
+  std::string network;          // the model that the scenario and `best` name; the search uses flow
 };
 
 // Throws ConfigError when no plan fits. The report does not depend on `jobs`.

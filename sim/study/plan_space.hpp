@@ -39,8 +39,8 @@ struct PlanSpace {
 [[nodiscard]] workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload,
                                                 const PlanChoice& choice);
 
-// Every combination that the numbers allow: tp divides the heads and stays inside one scale-up domain, pp and
-// virtual stages divide the layers, cp keeps 4,096 tokens a rank, ep divides the experts, micro-batches up to
+// Every combination that the numbers allow: tp divides the heads and stays inside one scale-up domain, pp
+// divides the accelerators, cp keeps 4,096 tokens a rank, ep divides the experts, micro-batches up to
 // 16. Whether the rest of a plan is consistent (batch, sequence, memory) is checked later. In a fixed
 // order.
 [[nodiscard]] std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario,

@@ -186,6 +186,7 @@ std::string plan_json(const PlanReport& report) {
                      {"simulated", report.simulated}}},
                    {"rows", json::array()},
                    {"own", nullptr}};
+  if (!report.assumed_release.empty()) document["assumed_release"] = report.assumed_release;
   for (const PlanRow& row : report.rows) {
     json each = json_of(row);
     each["why"] = why_slower(row, report.rows.front());

@@ -171,23 +171,18 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
 }
 
 std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base) {
-  const auto is_hardware = [](const std::string& path) { return path.starts_with("topology.node"); };
-  if (std::none_of(space.paths.begin(), space.paths.end(), is_hardware)) return {};
   std::set<std::string> releases;
-  std::set<std::vector<std::string>> seen;  // hardware that was looked at
+  if (std::find(space.paths.begin(), space.paths.end(), "workload.framework") != space.paths.end())
+    return releases;
   for (std::size_t point = 0; point < space.points.size(); ++point) {
-    std::vector<std::string> hardware;
-    for (std::size_t i = 0; i < space.paths.size(); ++i)
-      if (is_hardware(space.paths[i])) hardware.push_back(space.points[point][i]);
-    if (!seen.insert(std::move(hardware)).second) continue;
     try {
       const Scenario scenario = base.read(space.assignments(point));
       workloads::WorkloadSpec workload = scenario.workload;
+      if (workload.trace || workload.framework.find('@') != std::string::npos) return {};
       const auto job = scenario::job_of(scenario.topology, *base.catalogue);
-      if (!job || workload.trace || workload.framework.find('@') != std::string::npos) continue;
+      if (!job) continue;  // a file of devices
       workload.host = job->host;
-      const workloads::Framework& set = workloads::framework_of(workload);
-      releases.insert(std::string(set.name) + '@' + std::string(set.release));
+      releases.insert(workloads::full_name(workloads::set_of(workload)));
     } catch (const ConfigError&) {
       continue;  // the point will report what is wrong
     }

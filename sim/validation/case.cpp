@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "sim/base/suggest.hpp"
@@ -250,6 +251,18 @@ std::vector<CaseFile> shipped_cases(const std::vector<std::string>& wanted, cons
   std::erase_if(files, [](const CaseFile& file) { return file.cases.empty(); });
   return files;
 }
+
+// Rows of two files under one bar would be neither's.
+void refuse_shared_families(const std::vector<CaseFile>& files) {
+  std::map<std::string, std::string> owners;
+  for (const CaseFile& file : files) {
+    const std::string path = (std::filesystem::path(file.directory) / (file.name + ".json")).string();
+    for (const Case& c : file.cases)
+      if (const std::string& owner = owners.emplace(c.family, path).first->second; owner != path)
+        throw ConfigError(fmt::format("family {} is in two files: {} and {}", c.family, owner, path),
+                          "rename a file or the family, or validate them one by one");
+  }
+}
 }  // namespace
 
 std::string name_of(Share share) {
@@ -278,23 +291,32 @@ CaseFile read_case_file(const std::string& path) {
 }
 
 std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const config::Library& library) {
+  namespace fs = std::filesystem;
+  const std::vector<std::string> shipped = library.names("validation");
+  const auto is_shipped = [&](const std::string& name) {
+    return std::find(shipped.begin(), shipped.end(), name) != shipped.end();
+  };
   std::vector<CaseFile> files;
   std::vector<std::string> names_wanted;
+  std::set<fs::path> read;
   for (const std::string& word : wanted) {
-    const std::filesystem::path path(word);
+    const fs::path path(word);
     std::error_code error;
-    if (path.extension() == ".json" && std::filesystem::is_regular_file(path, error))
-      files.push_back(read_case_file(word));
-    else  // configs/validation/NAME.json is NAME from anywhere
-      names_wanted.push_back(path.extension() == ".json" ? path.stem().string() : word);
+    if (path.extension() != ".json") {
+      names_wanted.push_back(word);
+    } else if (fs::is_regular_file(path, error)) {
+      if (read.insert(fs::weakly_canonical(path, error)).second) files.push_back(read_case_file(word));
+    } else if (is_shipped(path.stem().string())) {  // configs/validation/NAME.json is NAME from anywhere
+      names_wanted.push_back(path.stem().string());
+    } else {
+      throw ConfigError("no such file: " + word, "topsim validate NAME finds the shipped files by name");
+    }
   }
   if (wanted.empty() || !names_wanted.empty())
-    std::ranges::move(shipped_cases(names_wanted, library), std::back_inserter(files));
-  std::set<std::string> names;
-  for (const CaseFile& file : files)
-    if (!names.insert(file.name).second)
-      throw ConfigError("two files are called " + file.name + ".json, and their families would be one",
-                        "rename one, or validate them one by one");
+    for (CaseFile& file : shipped_cases(names_wanted, library))
+      if (read.insert(fs::weakly_canonical(library.find("validation", file.name))).second)
+        files.push_back(std::move(file));
+  refuse_shared_families(files);
   return files;
 }
 

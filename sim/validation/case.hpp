@@ -1,6 +1,5 @@
-// Published measurements, as scenarios with the published figure. A file of
-// configs/validation is a table: a scenario that all its rows share, and rows that say what
-// each of them changes.
+// Published measurements, as scenarios with the published figure. A file of configs/validation, or of one's
+// own, is a table: a scenario that all its rows share, and rows that say what each of them changes.
 //
 //   { "description": "...", "source": "...",
 //     "bars":     { "vtrain-multi": { "mean": 0.09 } },   today's level; `topsim validate` fails below it
@@ -99,7 +98,7 @@ struct CaseFile {
 
 // All files of the library's validation folders, sorted by name. With `wanted`: the files whose paths
 // (*.json) are among these, whole, and the library's cases whose file, family or name is one of the others.
-// Throws ConfigError when one of them names nothing, or two files have one name.
+// Throws ConfigError when one of them names nothing, or two files have rows of one family.
 [[nodiscard]] std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted,
                                                const config::Library& library);
 

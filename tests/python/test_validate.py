@@ -3,6 +3,7 @@
 import pathlib
 import pickle
 import subprocess
+import tempfile
 import unittest
 
 import topsim
@@ -33,6 +34,16 @@ class Validate(unittest.TestCase):
         for row, case in zip(self.report.cases, whole["cases"]):
             self.assertEqual({key: row[key] for key in case}, case)
             self.assertAlmostEqual(row["error"], row["predicted"] / row["published"] - 1, places=5)
+
+    def test_a_file_of_ones_own_is_read_where_it_lies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ours.json"
+            path.write_text("""{"base": {"topology": {"node": "dgx-h100"}, "workload": {"model": "llama3-8b", "framework": "megatron",
+                "plan": {"tp": 8, "global_batch": 8}}}, "columns": ["name", "published"], "rows": [["ours", "1 s"]]}""")
+            self.assertEqual([case["name"] for case in topsim.validate(path).cases], ["ours"])
+            self.assertEqual(len(topsim.validate([str(path), path]).cases), 1)
+            with self.assertRaisesRegex(topsim.ConfigError, "no such file: .*theirs.json"):
+                topsim.validate(pathlib.Path(folder) / "theirs.json")
 
     def test_a_case_is_found_by_its_name_and_jobs_change_nothing(self):
         name = self.report.cases[0]["name"]

@@ -288,15 +288,28 @@ TEST(Compare, AnotherModelIsSaidToBeOtherWork) {
 
 // What a name without a release means depends on the accelerators.
 TEST(Compare, AnotherReleaseThatNobodyAskedForIsSaid) {
-  Candidate a = candidate("a100", 10_ms), b = candidate("h100", 4_ms);
-  a.result.scenario = b.result.scenario = R"({"workload": {"model": "llama3-8b", "framework": "megatron"}})";
-  a.result.left_open = R"({"framework": "megatron@2024"})";
-  b.result.left_open = R"({"framework": "megatron@2025"})";
+  const auto remarks = [](const char* stated, const char* taken, const char* other_stated,
+                          const char* other_taken) {
+    Candidate a = candidate("a100", 10_ms), b = candidate("h100", 4_ms);
+    const auto say = [](Candidate& c, const std::string& said, const std::string& chosen) {
+      c.result.scenario = R"({"workload": {"model": "llama3-8b", "framework": ")" + said + "\"}}";
+      c.result.left_open = chosen.empty() ? "{}" : R"({"framework": ")" + chosen + "\"}";
+    };
+    say(a, stated, taken), say(b, other_stated, other_taken);
+    return of({a, b}).remarks;
+  };
+  const auto none = ::testing::Not(::testing::Contains(HasSubstr("taken to run")));
   EXPECT_THAT(
-      of({a, b}).remarks,
-      ::testing::Contains("a100 is assumed to run megatron@2024, h100 megatron@2025: one release for both "
-                          "compares the machines alone"));
-  EXPECT_THAT(of({a, a}).remarks, ::testing::Not(::testing::Contains(HasSubstr("assumed to run"))));
+      remarks("megatron", "megatron@2024", "megatron", "megatron@2025"),
+      ::testing::Contains("a100 is taken to run megatron@2024, h100 megatron@2025: workload.framework "
+                          "gives both one release"));
+  EXPECT_THAT(remarks("megatron", "megatron@2024", "megatron@2025", ""),
+              ::testing::Contains(HasSubstr("h100 megatron@2025")));
+  EXPECT_THAT(remarks("megatron@2024", "", "megatron@2025", ""), none);  // both stated
+  EXPECT_THAT(remarks("megatron", "megatron@2025", "megatron", "megatron@2025"), none);
+  EXPECT_THAT(remarks("megatron", "megatron@2025", "megatron", "megatron@2025-fsdp"),
+              none);  // what ZeRO 3 means
+  EXPECT_THAT(remarks("megatron", "megatron@2025", "fsdp", "fsdp@2024"), none);
 }
 
 TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {

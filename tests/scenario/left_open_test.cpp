@@ -157,10 +157,17 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
                      R"(", "plan": {"micro_batch": 1}})" + kTwoOf + '"' + node + "\"}}");
   };
   EXPECT_EQ(said(run("megatron", "hgx-h100")), "not stated, so assumed: framework megatron@2025");
-  EXPECT_EQ(said(run("megatron", "dgx-1-v100")),  // of 2017
-            "not stated, so assumed: framework megatron@2021, of the time of NVIDIA V100 SXM2 32GB "
-            "(megatron@2025 is "
-            "the newest)");
+  EXPECT_EQ(
+      said(run("megatron", "dgx-1-v100")),
+      "not stated, so assumed: framework megatron@2021, of which most published results on NVIDIA V100 "
+      "SXM2 32GB are (megatron@2025 is the newest; this one has no FlashAttention: attention scores are "
+      "stored, no distributed optimiser unless zero is 1)");
+  EXPECT_EQ(
+      said(world.run(R"({"workload": {"model": {"use": "llama3-8b", "layers": 2}, "framework": "megatron",
+                     "plan": {"micro_batch": 1}})" +
+                     kTwoOf + R"("dgx-a100"}})")),
+      "not stated, so assumed: framework megatron@2024, the first with what this job has (megatron@2025 "
+      "is the newest)");
   EXPECT_EQ(
       said(run("maxtext", "tpu-v3-host")),  // of 2018, which no set is of
       "not stated, so assumed: framework maxtext@2025, 7 years newer than Google TPU v3: older logs are of "

@@ -323,8 +323,35 @@ TEST_F(Plans, WhereNothingDividesTheSameCountIsNoRemedy) {
 // Twelve ranks and eight sequences: dp has a factor 3, unless tp x pp has it, and then heads or layers do not
 // divide.
 TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
-  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=12"}), quick()); }).help,
-              HasSubstr("a global batch of 12, or --gpus 8, may do"));
+  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=10"}), quick()); }).help,
+              HasSubstr("a global batch of 10, or --gpus 8, may do"));
+}
+
+// A name alone means the set of 2023 on A100; all plans are compared under it, and it is said.
+TEST_F(Plans, AreComparedUnderTheReleaseThatTheScenarioMeans) {
+  const std::vector<std::string> old{"topology.node=dgx-a100", "workload.model=gpt3-2.7b",
+                                     "workload.sequence=2048"};
+  const PlanReport report = search(two_boxes(old), quick());
+  EXPECT_EQ(report.assumed_release, "megatron@2023");
+  EXPECT_EQ(report.best.workload.framework, "megatron@2023");
+  EXPECT_EQ(search(two_boxes(), quick()).assumed_release, "");
+  std::vector<std::string> large = old;
+  large[1] = "workload.model=gpt3-175b";
+  EXPECT_THAT(refusal([&] { (void)search(two_boxes(large), quick()); }).message,
+              HasSubstr("under megatron@2023 (--set workload.framework=megatron@2025 is the newest)"));
+}
+
+// 14 layers are 2 x 7; with embedding and head as one each 4 x 4 and 8 x 2.
+TEST_F(Plans, StagesMayCountEmbeddingAndHeadAsLayers) {
+  PlanOptions options = quick();
+  options.space.keep = {"tp", "cp", "recompute", "micro_batch"};
+  options.space.schedules = {Schedule::one_f_one_b};
+  options.top = 100;
+  const PlanReport report =
+      search(two_boxes({"workload.model.layers=14", "workload.plan.tp=1", "workload.plan.dp=null"}), options);
+  std::set<int> stages;
+  for (const PlanRow& row : report.rows) stages.insert(row.choice.pp);
+  EXPECT_EQ(stages, (std::set<int>{2, 4, 8}));
 }
 
 TEST_F(Plans, WhatIsWrongWithEveryPlanIsSaidAsOfTheScenario) {

@@ -192,13 +192,19 @@ TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
   EXPECT_FALSE(let_data_parallel_follow(product(space, vary("workload.plan.dp=2")), base_));
 }
 
-// The base names megatron alone: V100 means 2021, H100 the newest, and all of both are looked at.
-TEST_F(Sweeps, MachinesOfOtherYearsAreAssumedToRunOtherReleases) {
-  const SweepSpace machines = vary("topology.node=dgx-1-v100,hgx-h100,hgx-h200");
-  EXPECT_EQ(assumed_releases(machines, base_), (std::set<std::string>{"megatron@2021", "megatron@2025"}));
-  EXPECT_EQ(assumed_releases(vary("workload.plan.tp=1,2"), base_), std::set<std::string>{});
+// The base names megatron alone. On V100 that is the set of 2021, on H100 the newest; a longer sequence on an
+// A100 wants FlashAttention, which came later.
+TEST_F(Sweeps, PointsMayBeAssumedToRunOtherReleases) {
+  using Releases = std::set<std::string>;
+  const SweepSpace machines = vary("topology.node=hgx-h100,dgx-1-v100,hgx-h200");
+  EXPECT_EQ(assumed_releases(machines, base_), (Releases{"megatron@2021", "megatron@2025"}));
+  const SweepSpace chips = vary("topology.node.accelerator=h100-sxm5,a100-sxm4-80gb");
+  EXPECT_EQ(assumed_releases(chips, base_), (Releases{"megatron@2023", "megatron@2025"}));
+  const SweepSpace lengths = product(vary("topology.node=dgx-a100"), vary("workload.sequence=2048,8192"));
+  EXPECT_EQ(assumed_releases(lengths, base_), (Releases{"megatron@2023", "megatron@2024"}));
+  EXPECT_EQ(assumed_releases(vary("workload.plan.tp=1,2"), base_), Releases{"megatron@2025"});
   const SweepSpace stated = product(machines, vary("workload.framework=megatron@2023"));
-  EXPECT_EQ(assumed_releases(stated, base_), std::set<std::string>{});
+  EXPECT_EQ(assumed_releases(stated, base_), Releases{});
 }
 
 TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {

@@ -206,6 +206,21 @@ TEST_F(Files, AFileOfOnesOwnIsReadWhereItLiesAndSoIsWhatItIncludes) {
   for (const Prediction& p : report.predictions) EXPECT_EQ(p.problem, "");
 }
 
+TEST_F(Files, AFileIsReadOnceHoweverItIsNamed) {
+  const std::string path = write("mine", kTable);
+  EXPECT_EQ(
+      find_cases({path, (folder_ / "." / "validation" / "mine.json").string(), "mine"}, library()).size(),
+      1u);
+}
+
+TEST_F(Files, AFileThatIsNotThereIsSaidByItsPath) {
+  const std::string missing = (folder_ / "mime.json").string();
+  EXPECT_THAT([&] { (void)find_cases({missing}, library()); },
+              ThrowsMessage<ConfigError>(HasSubstr("no such file: " + missing)));
+  write("mine", kTable);
+  EXPECT_EQ(find_cases({"anywhere/mine.json"}, library()).size(), 1u);  // a shipped file's name
+}
+
 TEST_F(Files, TwoFilesOfOneNameWouldBeOneFamily) {
   const fs::path own = folder_ / "mine.json";
   std::ofstream(own) << kTable;
@@ -214,7 +229,7 @@ TEST_F(Files, TwoFilesOfOneNameWouldBeOneFamily) {
       [&] {
         (void)find_cases({own.string(), "mine"}, library());
       },
-      ThrowsMessage<ConfigError>(HasSubstr("two files are called mine.json")));
+      ThrowsMessage<ConfigError>(HasSubstr("family mine is in two files: ")));
 }
 
 Prediction prediction(double published, double predicted) {

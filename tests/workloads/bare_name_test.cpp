@@ -58,8 +58,19 @@ TEST(BareName, IsNoOlderThanWhatTheJobAsksFor) {
   EXPECT_EQ(with([](WorkloadSpec& w) { w.model.experts.count = 8; }), "megatron@2024");
   EXPECT_EQ(with([](WorkloadSpec& w) { w.sequence = 4096; }), "megatron@2023");
   EXPECT_EQ(with([](WorkloadSpec& w) { w.sequence = 8192; }), "megatron@2024");
+  WorkloadSpec flash = job_on("a100-sxm4-80gb", "fsdp");  // llm-foundry's has FlashAttention already
+  flash.sequence = 8192;
+  EXPECT_EQ(set_for(flash), "fsdp@2023");
   EXPECT_EQ(with([](WorkloadSpec& w) { w.plan.cp = 2; }), "megatron@2024");
   EXPECT_EQ(with([](WorkloadSpec& w) { w.task = Task::lora; }), "megatron@2024");
+  EXPECT_EQ(with([](WorkloadSpec& w) { w.plan.tp_overlap = TensorOverlap::async; }), "megatron@2023");
+  EXPECT_EQ(with([](WorkloadSpec& w) { w.plan.tp_overlap = TensorOverlap::userbuffers; }), "megatron@2024");
+  EXPECT_EQ(with([](WorkloadSpec& w) { w.plan.zero_group.kind = ZeroGroup::Kind::node; }), "megatron@2024");
+  EXPECT_EQ(with([](WorkloadSpec& w) { w.compute.cuda_graph = true; }), "megatron@2024");
+  WorkloadSpec flat = job_on("a100-sxm4-80gb", "fsdp");
+  EXPECT_EQ(set_for(flat), "fsdp@2023");
+  flat.plan.tp = 2;
+  EXPECT_EQ(set_for(flat), "fsdp@2024");
   // Servers and shards of everything are of today.
   EXPECT_EQ(with([](WorkloadSpec& w) { w.task = Task::decode; }), "megatron@2025");
   EXPECT_EQ(with([](WorkloadSpec& w) { w.plan.zero = 1; }), "megatron@2023");

@@ -109,15 +109,6 @@ Change with_full_recompute(const Change& change) {
   };
 }
 
-// Layers that do not divide into the stages are spread; the ends, which hold embedding and LM head, have
-// fewer.
-std::vector<int> uneven(int layers, int stages) {
-  std::vector<int> each(static_cast<std::size_t>(stages), layers / stages);
-  const int first = (stages - layers % stages) / 2;
-  for (int i = 0; i < layers % stages; ++i) ++each[static_cast<std::size_t>(first + i)];
-  return each;
-}
-
 Change spread_experts(int factor) {
   return [=](WorkloadSpec& w) {  // over the ranks that exist: dp stays
     w.plan.ep = w.plan.ep.value_or(1) * factor;
@@ -129,14 +120,8 @@ Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   return [=](WorkloadSpec& w) {
     w.plan.*dimension *= factor;
     w.plan.dp.reset();
-    std::string text = fmt::format("{} = {}", name, w.plan.*dimension);
-    if (dimension != &PlanSpec::pp) return text;
-    w.plan.stage_layers.clear();
-    constexpr int kMostListed = 32;  // stages
-    const int stages = w.plan.pp * std::max(1, w.plan.virtual_stages);
-    if (stages > kMostListed || stages > w.model.layers || w.model.layers % stages == 0) return text;
-    w.plan.stage_layers = uneven(w.model.layers, stages);
-    return text + fmt::format(" with stage_layers = [{}]", fmt::join(w.plan.stage_layers, ", "));
+    if (dimension == &PlanSpec::pp) w.plan.stage_layers.clear();
+    return fmt::format("{} = {}", name, w.plan.*dimension);
   };
 }
 
@@ -195,7 +180,11 @@ std::optional<Fit> first_fit(const WorkloadSpec& workload, const topology::Accel
     // A tensor group larger than a node is no remedy.
     if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
     const auto use = try_plan(changed, accelerator, accelerators);
-    if (use && use->fits()) return Fit{what + beside(workload, changed, accelerators), use->peak().total()};
+    if (!use || !use->fits()) continue;
+    // A bare name means what the changed plan needs.
+    const Framework &before = set_of(workload), &after = set_of(changed);
+    const std::string under = &before == &after ? "" : fmt::format(" (framework {})", full_name(after));
+    return Fit{what + under + beside(workload, changed, accelerators), use->peak().total()};
   }
   return std::nullopt;
 }

@@ -32,7 +32,8 @@ std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Ca
   Job job;
   try {
     const topology::NodeRecipe& recipe = catalogue.node(spec.node.use);
-    job.host = workloads::host_facts(catalogue.accelerator(recipe.accelerator));
+    job.host =
+        workloads::host_facts(catalogue.accelerator(spec.node.accelerator.value_or(recipe.accelerator)));
     job.host.accelerators =
         std::min(recipe.accelerators, spec.node.accelerators.value_or(recipe.accelerators));
   } catch (const ConfigError&) {

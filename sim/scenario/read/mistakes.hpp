@@ -30,7 +30,7 @@ class Mistakes {
 
 struct Job {
   std::uint32_t ranks = 0;
-  workloads::HostFacts host;  // of these, what a plan's mistakes depend on
+  workloads::MachineFacts host;  // without its memory, on which no mistake of a plan depends
 };
 // The job that the keys alone describe; none if they do not, or if they name something unknown to the
 // catalogue.

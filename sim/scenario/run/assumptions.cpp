@@ -22,25 +22,46 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
   const auto sets = workloads::frameworks();
   if (std::count_if(sets.begin(), sets.end(), [&](const auto& row) { return row.name == set.name; }) < 2)
     return;
-  const std::string release = fmt::format("{}@{}", set.name, set.release);
+  const std::string release = full_name(set);
   const topology::Accelerator& accelerator =
       catalogue.accelerator(topology.models()[topology.device(topology.accelerators()[0]).model]);
   constexpr int kOld = 5;  // years: whoever kept a log of such an accelerator ran an older release
   const int years = std::stoi(std::string(set.release)) - accelerator.year;
-  std::string phrase;
-  if (set.release == newest.on_gpus)
-    phrase = fmt::format("framework {} ({}@{} describes TPUs)", release, newest.name, newest.release);
-  else if (set.release == newest.compiled)
-    phrase = fmt::format("framework {}, whose compiler makes micro-pipelines", release);
-  else if (&set != &newest)
-    phrase = fmt::format("framework {}, of the time of {} ({}@{} is the newest)", release, accelerator.name,
-                         newest.name, newest.release);
-  else if (accelerator.year > 0 && years >= kOld)
-    phrase = fmt::format("framework {}, {} years newer than {}: older logs are of older releases", release,
-                         years, accelerator.name);
-  else
-    phrase = "framework " + release;
+  std::string phrase = "framework " + release;
+  if (set.release == newest.on_gpus) {
+    phrase += fmt::format(" ({} describes TPUs)", full_name(newest));
+  } else if (set.release == newest.compiled) {
+    phrase += ", whose compiler makes micro-pipelines";
+  } else if (&set != &newest) {
+    const std::string lacks = workloads::lacks_of(set, workload);
+    phrase += set.release > std::to_string(workload.host.software_year)
+                  ? ", the first with what this job has"
+                  : ", of which most published results on " + accelerator.name + " are";
+    phrase += fmt::format(" ({} is the newest{}{})", full_name(newest),
+                          lacks.empty() ? "" : "; this one has ", lacks);
+  } else if (accelerator.year > 0 && years >= kOld) {
+    phrase +=
+        fmt::format(", {} years newer than {}: older logs are of older releases", years, accelerator.name);
+  }
   facts.assumed.push_back({std::move(phrase), "workload.framework"});
+}
+
+// "1, 62 x 2, 1": a list of equal numbers in a row.
+std::string in_runs(const std::vector<int>& numbers) {
+  std::vector<std::string> runs;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const auto end = std::find_if(at, numbers.end(), [&](int each) { return each != *at; });
+    runs.push_back(end - at > 1 ? fmt::format("{} x {}", end - at, *at) : std::to_string(*at));
+    at = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+void say_stages(const workloads::PlanSpec& given, const workloads::Plan& plan, report::ScenarioFacts& facts) {
+  if (given.stage_layers.empty() && !plan.even_stages())
+    facts.assumed.push_back({fmt::format("stages of {} layers, as they do not divide evenly (stage_layers)",
+                                         in_runs(plan.stage_layers)),
+                             "workload.plan.stage_layers"});
 }
 
 // Experts that a scenario does not spread, or spreads as it does the other layers.
@@ -75,6 +96,7 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
     facts.assumed.push_back(
         {fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches),
          "workload.plan.micro_batch"});
+  say_stages(given, plan, facts);
   say_experts(given, plan, workload.model, facts);
   if (plan.task == workloads::Task::lora && !workload.lora) {
     const workloads::LoraSpec usual;

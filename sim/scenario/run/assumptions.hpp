@@ -10,7 +10,7 @@
 namespace topsim::scenario {
 
 // Defaults that affect the step time, and that other programs or releases set differently. REQUIRES:
-// facts.library is known; the workload has its whole model and its HostFacts.
+// facts.library is known; the workload has its whole model and its MachineFacts.
 void say_assumptions(const workloads::WorkloadSpec& workload, const topology::Topology& topology,
                      const topology::Catalogue& catalogue, const workloads::Plan& plan,
                      report::ScenarioFacts& facts);
