@@ -197,5 +197,8 @@ TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
   EXPECT_EQ(run(R"("tp": 2, "ep": 8)"),
             "not stated, so assumed: etp 2: experts are split as tp splits the other layers");
   EXPECT_EQ(run(R"("tp": 2, "ep": 8, "etp": 1)"), "");
+  // 16 ranks hold no 8 x 4 parts.
+  EXPECT_EQ(run(R"("tp": 4, "ep": 8)"),
+            "not stated, so assumed: etp 1: a stage has too few ranks for experts that tp splits");
 }
 }  // namespace topsim::scenario::left_open_test

@@ -365,7 +365,10 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   WorkloadSpec odd = small_moe(1, 8);
   odd.model.experts.count = 12;  // 6 divides the experts but not the 8 ranks
   expect_mistake(with_model(odd), "plan.ep", "is 4");
-  expect_mistake(with_model(small_moe(2, 8)), "plan.ep", "\"etp\": 1");
+  WorkloadSpec split = with_model(small_moe(2, 8));  // 8 ranks hold 8 whole experts, not 8 x 2 parts
+  EXPECT_EQ(resolve(split, 8).etp, 1);
+  split.plan.etp = 2;
+  expect_mistake(split, "plan.etp", "\"etp\": 1");
   WorkloadSpec dense = with_model(small_moe(1, 2));
   dense.model.experts = {};
   expect_mistake(dense, "plan.ep", "leave ep and etp out");

@@ -106,6 +106,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     plan.ep = plan.etp = 1;
     return;
   }
+  const int ranks = plan.tp * plan.cp * plan.dp;
+  // Parts as tp cuts the other layers would want more ranks than a stage has: experts are whole.
+  if (!workload.plan.etp && ranks % (plan.ep * plan.etp) != 0 && ranks % plan.ep == 0) plan.etp = 1;
   check_counts(model, plan, mistakes);
   if (plan.tp > 1 && !plan.sequence_parallel && !plan.sliced_experts())
     mistakes.add("plan.sequence_parallel",
@@ -113,12 +116,12 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "dispatch once",
                  "leave sequence_parallel out");
 
-  const int ranks = plan.tp * plan.cp * plan.dp, divided = plan.ep * plan.etp;
+  const int divided = plan.ep * plan.etp;
   plan.experts.copies = std::max(1, ranks / divided);
   plan.experts.on_own_ranks = plan.ep > 1 || plan.etp != plan.tp;
   if (ranks % divided != 0) {
     std::string help = "lower ep";
-    if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would (etp is tp where it is left out)";
+    if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would";
     // A factor that divides the ranks without the other one is not at fault.
     const bool by_etp = workload.plan.etp && plan.etp > 1 && ranks % plan.ep == 0;
     mistakes.add(by_etp ? "plan.etp" : "plan.ep",

@@ -69,6 +69,9 @@ void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
                  const workloads::ModelSpec& model, report::ScenarioFacts& facts) {
   if (model.experts.count > 1 && !given.ep && plan.dp * plan.cp > 1)
     facts.assumed.push_back({"ep 1: experts are not spread over ranks", "workload.plan.ep"});
+  if (plan.ep > 1 && plan.etp == 1 && plan.tp > 1 && !given.etp)
+    facts.assumed.push_back(
+        {"etp 1: a stage has too few ranks for experts that tp splits", "workload.plan.etp"});
   if (plan.ep > 1 && plan.etp > 1 && !given.etp)
     facts.assumed.push_back({fmt::format("etp {}: experts are split as tp splits the other layers", plan.etp),
                              "workload.plan.etp"});
