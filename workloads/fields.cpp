@@ -162,7 +162,7 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("cp", &PlanSpec::cp, "context-parallel size", between(1, kMostRanks))
           .field("ep", &PlanSpec::ep, "expert-parallel size", between(1, kMostRanks), default_text("1"))
           .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", between(1, kMostRanks),
-                 default_text("tp; 1 where a stage has too few ranks for ep x tp"))
+                 default_text("tp; 1 where ep x tp does not divide a stage's ranks"))
           .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage",
                  between(1, 1024))
           .field("stage_layers", &PlanSpec::stage_layers,

@@ -165,8 +165,9 @@ const Framework& set_of(const WorkloadSpec& workload) {
   const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
   if (measured == 0 || serves) return named;
   const Framework* older = set_of_year(named.name, std::to_string(measured));
-  if (older != nullptr && older->release < "2024" && needs_later(workload, *older))
-    older = set_of_year(named.name, "2024");
+  constexpr std::string_view kLater = "2024";
+  if (older != nullptr && older->release < kLater && needs_later(workload, *older))
+    older = set_of_year(named.name, kLater);
   if (older == nullptr || older->release >= named.release) return named;
   return workload.plan.zero.value_or(older->zero) <= older->most_zero ? *older : named;
 }

@@ -253,7 +253,8 @@ struct Framework : KernelFacts, ExchangeFacts {
 [[nodiscard]] std::string full_name(const Framework& set);  // "megatron@2022"
 // The set that a workload's framework names. Without a release that is the set of the time in which its
 // accelerators were measured (MachineFacts::software_year) if it has what the workload asks for, else that of
-// 2024 or the newest; and the one for GPUs, or with the compiler, where sets differ by that.
+// 2024, or the newest where ZeRO wants it; and the one for GPUs, or with the compiler, where sets differ by
+// that.
 [[nodiscard]] const Framework& set_of(const WorkloadSpec& workload);
 // The release that a workload means: set_of() or, with ZeRO 2 and 3, the one that has them.
 [[nodiscard]] const Framework& framework_of(const WorkloadSpec& workload);

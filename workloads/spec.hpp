@@ -140,7 +140,7 @@ struct ZeroGroup {
 struct PlanSpec {
   int tp = 1, pp = 1, cp = 1;
   std::optional<int> ep;   // 1
-  std::optional<int> etp;  // tp, as in Megatron
+  std::optional<int> etp;  // tp, as in Megatron, where the ranks allow
   std::optional<int> dp;   // follows from the accelerators
   int virtual_stages = 1;
   // Empty: equal stages; else one entry per stage (times virtual stages, in model order).

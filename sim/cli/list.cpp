@@ -149,13 +149,13 @@ void list_frameworks() {
     say(fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of));
     break;
   }
-  say("A name alone is its default. On NVIDIA's accelerators before Hopper it is the set of the year after "
+  say("A name alone is its default. On NVIDIA's accelerators up to Ampere it is the set of the year after "
       "their "
       "successors came, as most of what is published on them was measured by then: 2023 on A100, 2021 on "
       "those "
-      "before; or the first that has what the job asks for (Llama's layers, experts, long sequences, 8 bits, "
+      "before; or 2024's where the job has what came later (Llama's layers, experts, long sequences, 8 bits, "
       "context parallelism, adapters). maxtext on GPUs is maxtext@2024-gpu, fsdp with micro-pipelines "
-      "fsdp@2024-compile; what serves, and shards of everything, is of the default.");
+      "fsdp@2024-compile; inference, and ZeRO 3 under megatron, take the default.");
 }
 
 // What a job of a dense model takes from the release: with tensor ranks, if it has any.

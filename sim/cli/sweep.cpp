@@ -121,8 +121,7 @@ int run(const Options& options) {
   });
   if (!dp_is_set && study::let_data_parallel_follow(report.space, base) && !options.quiet)
     std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
-  if (const auto releases = study::assumed_releases(report.space, base);
-      releases.size() > 1 && !options.quiet)
+  if (const auto releases = study::assumed_releases(report.space, base); !releases.empty() && !options.quiet)
     std::cerr << fmt::format(
         "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
         fmt::join(releases, " or "));

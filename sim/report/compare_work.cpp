@@ -13,9 +13,11 @@ class Work {
   explicit Work(const Result& result)
       : said_(parsed(result.scenario)["workload"]), left_open_(parsed(result.left_open)) {}
   [[nodiscard]] nlohmann::json at(const char* key) const {
-    const nlohmann::json said = said_.value(key, nlohmann::json());
-    return said.is_null() ? chosen(key) : said;
+    const nlohmann::json stated = said(key);
+    return stated.is_null() ? chosen(key) : stated;
   }
+  // What the scenario says.
+  [[nodiscard]] nlohmann::json said(const char* key) const { return said_.value(key, nlohmann::json()); }
   // What the run chose alone.
   [[nodiscard]] nlohmann::json chosen(const char* key) const {
     return left_open_.value(key, nlohmann::json());
@@ -84,21 +86,29 @@ std::string other_work(const Comparison& comparison, std::span<const Candidate> 
 std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
                           std::size_t c) {
   const Work base(candidates[0].result), other(candidates[c].result);
-  const bool assumed = base.chosen("framework").is_string() || other.chosen("framework").is_string();
-  const auto release = [](const Work& work) {
-    const nlohmann::json name =
-        work.chosen("framework").is_string() ? work.chosen("framework") : work.at("framework");
-    return name.is_string() ? name.get<std::string>() : std::string();
+  const auto text = [](const nlohmann::json& name) {
+    return name.is_string() ? name.get<std::string>() : "";
+  };
+  const auto is_bare = [&](const Work& work) {
+    return text(work.said("framework")).find('@') == std::string::npos;
+  };
+  const auto release = [&](const Work& work) {
+    const std::string chosen = text(work.chosen("framework"));
+    return chosen.empty() ? text(work.said("framework")) : chosen;
+  };
+  struct Name {
+    std::string framework, year, variant;
+  };
+  const auto parts = [](const std::string& name) {  // "megatron", "2025", "-fsdp"
+    const std::size_t at = std::min(name.find('@'), name.size()), year = std::min(at + 1, name.size());
+    const std::size_t end = std::min(name.find('-', year), name.size());
+    return Name{name.substr(0, at), name.substr(year, end - year), name.substr(end)};
   };
   const std::string here = release(base), there = release(other);
-  const auto years = [](const std::string& text) {
-    const std::size_t at = text.find('@');
-    const std::string year = at == std::string::npos ? "" : text.substr(at + 1);
-    return year.find_first_not_of("0123456789") == std::string::npos ? year : "";
-  };
-  // Longer names are other ways of one release: shards, compiled, for GPUs.
-  if (!assumed || here.substr(0, here.find('@')) != there.substr(0, there.find('@')) || years(here).empty() ||
-      years(there).empty() || here == there)
+  const Name a = parts(here), b = parts(there);
+  const bool devices = a.variant == "-gpu" || b.variant == "-gpu";  // a set for GPUs beside one for TPUs
+  if ((!is_bare(base) && !is_bare(other)) || a.framework != b.framework || a.year == b.year ||
+      a.year.empty() || b.year.empty() || devices)
     return "";
   return fmt::format("{} is taken to run {}, {} {}: workload.framework gives both one release",
                      comparison.names[0], here, comparison.names[c], there);

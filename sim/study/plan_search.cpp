@@ -61,7 +61,7 @@ class Search {
 
   PlanReport run() {
     PlanReport report = searched();
-    if (!newest_.empty()) report.assumed_release = scenario_.workload.framework;
+    report.assumed_release = assumed_;
     return report;
   }
 
@@ -96,7 +96,6 @@ class Search {
     return report;
   }
 
- private:
   // The search uses the flow model, whatever the scenario uses: packets take hours, and the bound holds for
   // the flow model.
   static Scenario prepared_scenario(const Scenario& given) {
@@ -122,13 +121,16 @@ class Search {
   }
 
   // All plans are compared under the release that the scenario's own means: those that set_of() would give
-  // a newer one, as ZeRO 3, are not.
+  // another one are not.
   void fix_release() {
+    std::string& name = scenario_.workload.framework;
+    if (name.find('@') != std::string::npos || scenario_.workload.host.software_year == 0) return;
     const workloads::Framework& own = workloads::set_of(scenario_.workload);
-    const workloads::Framework& newest = workloads::framework(scenario_.workload.framework);
+    const workloads::Framework& newest = workloads::framework(name);
+    name = workloads::full_name(own);
     if (&own == &newest) return;
-    newest_ = workloads::full_name(newest);
-    scenario_.workload.framework = workloads::full_name(own);
+    assumed_ = name;
+    if (own.release < newest.release) newest_ = workloads::full_name(newest);
   }
 
   // Plans are compared at the same work: a given number of accumulation steps stands for the batch that it
@@ -155,17 +157,6 @@ class Search {
     parallel::in_order(count, options_.jobs, work, [&] { return progress_.stop.load(); });
   }
 
-  // Stages are alike, or would be if embedding and head were a layer each, as Megatron's
-  // account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split have it; or the
-  // scenario's.
-  void require_alike_stages(const PlanChoice& choice) const {
-    const workloads::PlanSpec& own = scenario_.workload.plan;
-    const int layers = scenario_.workload.model.layers, stages = choice.pp * choice.virtual_stages;
-    const bool alike = layers % stages == 0 || (layers + 1) % stages == 0 || (layers + 2) % stages == 0;
-    if (alike || (choice.pp == own.pp && choice.virtual_stages == own.virtual_stages)) return;
-    throw ConfigError(fmt::format("{} layers do not divide into {} stages", layers, stages));
-  }
-
   // More sharding costs time, so it is used only if the plan does not fit without.
   void judge(Candidate& candidate, const PlanBound& bound) const {
     const bool kept = std::find(options_.space.keep.begin(), options_.space.keep.end(), "zero") !=
@@ -175,7 +166,6 @@ class Search {
     for (PlanChoice sharded = candidate.choice; sharded.zero <= last; ++sharded.zero) {
       try {
         const auto use = workloads::memory_use(with_plan(scenario_.workload, sharded), accelerator_, ranks_);
-        require_alike_stages(sharded);
         candidate.choice = sharded;
         candidate.fate = use.fits() ? Fate::fits : Fate::too_large;
         if (!use.fits()) continue;
@@ -352,7 +342,8 @@ class Search {
   }
 
   std::string network_;  // the scenario's own; the search uses flow
-  std::string newest_;   // release, where the plans are compared under an older one that was not stated
+  std::string assumed_;  // release of all plans, where none was stated and it is not the newest
+  std::string newest_;   // the newest, where that one is older
   Scenario scenario_;
   const topology::Catalogue& catalogue_;
   const PlanOptions& options_;

@@ -47,7 +47,7 @@ struct PlanReport {
   std::optional<PlanRow> own;   // the scenario's own plan, when it can run
   bool complete = true;         // false: stopped, the rows are the best so far
   scenario::Scenario best;      // the scenario with the first row's plan; of a complete search
-  std::string assumed_release;  // of all plans, where the framework's name alone means no newest one
+  std::string assumed_release;  // of all plans, where none is stated and it is not the newest; else empty
   std::string network;          // the model that the scenario and `best` name; the search uses flow
 };
 

@@ -110,6 +110,10 @@ std::string recompute_words(const PlanChoice& choice) {
   return words[static_cast<std::size_t>(choice.recompute)];
 }
 
+bool alike(int layers, int stages) {
+  return layers % stages == 0 || (layers + 1) % stages == 0 || (layers + 2) % stages == 0;
+}
+
 PlanChoice own_choice(const scenario::Scenario& scenario) {
   const workloads::PlanSpec& plan = scenario.workload.plan;
   const workloads::Framework& defaults = workloads::framework(scenario.workload.framework);
@@ -166,7 +170,7 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
     return kept(name) ? std::vector<int>{given} : all;
   };
   const auto tps = values("tp", own.tp, divisors(model.heads, domain_size(topology)));
-  const auto pps = values("pp", own.pp, divisors(accelerators, model.layers));
+  const auto pps = values("pp", own.pp, divisors(accelerators, model.layers + 2));
   const auto cps = values("cp", own.cp, powers_of_two(std::max(1, sequence / kTokensPerContextRank)));
   const auto eps =
       values("ep", own.ep,
@@ -186,8 +190,9 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   const auto chunks_of = [&](Schedule schedule, int stages) -> std::vector<int> {
     if (schedule == Schedule::zb_v) return {2};
     if (schedule != Schedule::interleaved) return {1};
-    std::vector<int> chunks = divisors(std::max(1, model.layers / stages), model.layers);
-    chunks.erase(chunks.begin());
+    std::vector<int> chunks;
+    for (int each = 2; each * stages <= model.layers + 2; ++each)
+      if (alike(model.layers, each * stages)) chunks.push_back(each);
     return chunks;
   };
 
@@ -203,9 +208,9 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   grid.vary(cps, &PlanChoice::cp);
   grid.keep([&](const PlanChoice& c) { return divide(accelerators, {c.tp, c.pp, c.cp}); });
   grid.vary(eps, &PlanChoice::ep);
-  // Experts are divided over ep x etp of a stage's ranks; etp defaults to tp.
+  // Experts are divided over ep x etp of a stage's ranks; etp is what these allow.
   grid.keep([&](const PlanChoice& c) {
-    return divide(accelerators / c.pp, {c.ep, workload.plan.etp.value_or(c.tp)});
+    return divide(accelerators / c.pp, {c.ep, workload.plan.etp.value_or(1)});
   });
   grid.vary(micro_batches, &PlanChoice::micro_batch);
   grid.vary_by([&](const PlanChoice&) { return recomputes; },
@@ -220,6 +225,10 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
         return values("virtual_stages", own.virtual_stages, chunks_of(c.schedule, c.pp));
       },
       [](PlanChoice& choice, int chunks) { choice.virtual_stages = chunks; });
+  grid.keep([&](const PlanChoice& c) {
+    return alike(model.layers, c.pp * c.virtual_stages) ||
+           (c.pp == own.pp && c.virtual_stages == own.virtual_stages);
+  });
   return std::move(grid).choices();
 }
 }  // namespace topsim::study

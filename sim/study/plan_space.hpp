@@ -34,15 +34,19 @@ struct PlanSpace {
 [[nodiscard]] workloads::Schedule schedule_named(const std::string& name);
 [[nodiscard]] std::string recompute_words(const PlanChoice& choice);  // "full", "4 layers"
 
+// Stages of as many layers each, or that would be if embedding and head were a layer each, as Megatron's
+// account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split have it.
+[[nodiscard]] bool alike(int layers, int stages);
+
 // The scenario's own plan as a choice.
 [[nodiscard]] PlanChoice own_choice(const scenario::Scenario& scenario);
 [[nodiscard]] workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload,
                                                 const PlanChoice& choice);
 
 // Every combination that the numbers allow: tp divides the heads and stays inside one scale-up domain, pp
-// divides the accelerators, cp keeps 4,096 tokens a rank, ep divides the experts, micro-batches up to
-// 16. Whether the rest of a plan is consistent (batch, sequence, memory) is checked later. In a fixed
-// order.
+// divides the accelerators, stages are alike() or the scenario's own, cp keeps 4,096 tokens a rank, ep
+// divides the experts, micro-batches up to 16. Whether the rest of a plan is consistent (batch, sequence,
+// memory) is checked later. In a fixed order.
 [[nodiscard]] std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario,
                                                    const topology::Topology& topology,
                                                    const PlanSpace& space);

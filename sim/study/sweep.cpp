@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <new>
 #include <optional>
 #include <set>
@@ -171,23 +172,27 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
 }
 
 std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base) {
-  std::set<std::string> releases;
-  if (std::find(space.paths.begin(), space.paths.end(), "workload.framework") != space.paths.end())
-    return releases;
-  for (std::size_t point = 0; point < space.points.size(); ++point) {
+  constexpr std::size_t kMostPoints = 1000;               // a read takes about a millisecond
+  std::map<std::string, std::set<std::string>> releases;  // by framework
+  for (std::size_t point = 0; point < std::min(kMostPoints, space.points.size()); ++point) {
     try {
       const Scenario scenario = base.read(space.assignments(point));
       workloads::WorkloadSpec workload = scenario.workload;
-      if (workload.trace || workload.framework.find('@') != std::string::npos) return {};
+      if (workload.trace || workload.framework.find('@') != std::string::npos) continue;
       const auto job = scenario::job_of(scenario.topology, *base.catalogue);
       if (!job) continue;  // a file of devices
       workload.host = job->host;
-      releases.insert(workloads::full_name(workloads::set_of(workload)));
+      const workloads::Framework& set = workloads::set_of(workload);
+      // Longer names are of GPUs or a compiler: no difference of years.
+      if (set.release.find('-') == std::string::npos)
+        releases[workload.framework].insert(workloads::full_name(set));
     } catch (const ConfigError&) {
       continue;  // the point will report what is wrong
     }
   }
-  return releases;
+  for (auto& [framework, of_it] : releases)
+    if (of_it.size() > 1) return std::move(of_it);
+  return {};
 }
 
 std::string point_key(const SweepBase& base, std::span<const std::string> assignments) {

@@ -45,8 +45,8 @@ void check_values(const SweepSpace& space, const SweepBase& base);
 // Returns whether it did.
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 
-// The releases that a framework's name alone means at the points. More than one: the points differ by more
-// than what is varied. Empty where the release is stated or varied; points on files of devices are left out.
+// Releases of one framework that its name alone means at the first 1,000 points, where there are several: the
+// points then differ by more than what is varied. Points on files of devices are left out.
 [[nodiscard]] std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base);
 
 // What decides the outcome of a point; what identifies this sweep.

@@ -299,14 +299,15 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
   std::vector<CaseFile> files;
   std::vector<std::string> names_wanted;
   std::set<fs::path> read;
+  std::error_code error;
   for (const std::string& word : wanted) {
     const fs::path path(word);
-    std::error_code error;
     if (path.extension() != ".json") {
       names_wanted.push_back(word);
     } else if (fs::is_regular_file(path, error)) {
       if (read.insert(fs::weakly_canonical(path, error)).second) files.push_back(read_case_file(word));
-    } else if (is_shipped(path.stem().string())) {  // configs/validation/NAME.json is NAME from anywhere
+    } else if (is_shipped(path.stem().string()) &&  // configs/validation/NAME.json is NAME from anywhere
+               (!path.has_parent_path() || path.parent_path().filename() == "validation")) {
       names_wanted.push_back(path.stem().string());
     } else {
       throw ConfigError("no such file: " + word, "topsim validate NAME finds the shipped files by name");
@@ -314,7 +315,7 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
   }
   if (wanted.empty() || !names_wanted.empty())
     for (CaseFile& file : shipped_cases(names_wanted, library))
-      if (read.insert(fs::weakly_canonical(library.find("validation", file.name))).second)
+      if (read.insert(fs::weakly_canonical(library.find("validation", file.name), error)).second)
         files.push_back(std::move(file));
   refuse_shared_families(files);
   return files;

@@ -310,6 +310,10 @@ TEST(Compare, AnotherReleaseThatNobodyAskedForIsSaid) {
   EXPECT_THAT(remarks("megatron", "megatron@2025", "megatron", "megatron@2025-fsdp"),
               none);  // what ZeRO 3 means
   EXPECT_THAT(remarks("megatron", "megatron@2025", "fsdp", "fsdp@2024"), none);
+  EXPECT_THAT(remarks("megatron", "megatron@2023", "megatron", "megatron@2025-fsdp"),
+              ::testing::Contains(HasSubstr("taken to run megatron@2023")));
+  EXPECT_THAT(remarks("megatron@2020", "megatron@2021", "megatron@2024", ""), none);  // a year's own set
+  EXPECT_THAT(remarks("maxtext", "maxtext@2024-gpu", "maxtext", "maxtext@2025"), none);
 }
 
 TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {

@@ -166,7 +166,8 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
       said(world.run(R"({"workload": {"model": {"use": "llama3-8b", "layers": 2}, "framework": "megatron",
                      "plan": {"micro_batch": 1}})" +
                      kTwoOf + R"("dgx-a100"}})")),
-      "not stated, so assumed: framework megatron@2024, the first with what this job has (megatron@2025 "
+      "not stated, so assumed: framework megatron@2024, as older sets have not all that this job "
+      "asks for (megatron@2025 "
       "is the newest)");
   EXPECT_EQ(
       said(run("maxtext", "tpu-v3-host")),  // of 2018, which no set is of
@@ -199,6 +200,6 @@ TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
   EXPECT_EQ(run(R"("tp": 2, "ep": 8, "etp": 1)"), "");
   // 16 ranks hold no 8 x 4 parts.
   EXPECT_EQ(run(R"("tp": 4, "ep": 8)"),
-            "not stated, so assumed: etp 1: a stage has too few ranks for experts that tp splits");
+            "not stated, so assumed: etp 1: ep x tp does not divide a stage's ranks");
 }
 }  // namespace topsim::scenario::left_open_test

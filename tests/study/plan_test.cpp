@@ -202,7 +202,9 @@ TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
   std::vector<std::string> whole = experts;
   whole.emplace_back("workload.plan.etp=1");
   EXPECT_EQ(search(two_boxes(whole), options).rows.size(), 1U);
-  EXPECT_THROW((void)search(two_boxes(experts), options), ConfigError);
+  EXPECT_EQ(search(two_boxes(experts), options).rows.size(), 1U);  // etp is 1, as 16 ranks are not 8 x 8
+  whole.back() = "workload.plan.etp=8";
+  EXPECT_THROW((void)search(two_boxes(whole), options), ConfigError);
 }
 
 // 2^14 each: their product wraps to 0 in 32 bits, by which nothing can be divided. No plan is left, and the
@@ -323,8 +325,8 @@ TEST_F(Plans, WhereNothingDividesTheSameCountIsNoRemedy) {
 // Twelve ranks and eight sequences: dp has a factor 3, unless tp x pp has it, and then heads or layers do not
 // divide.
 TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
-  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=10"}), quick()); }).help,
-              HasSubstr("a global batch of 10, or --gpus 8, may do"));
+  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=14"}), quick()); }).help,
+              HasSubstr("a global batch of 14, or --gpus 8, may do"));
 }
 
 // A name alone means the set of 2023 on A100; all plans are compared under it, and it is said.
@@ -341,7 +343,8 @@ TEST_F(Plans, AreComparedUnderTheReleaseThatTheScenarioMeans) {
               HasSubstr("under megatron@2023 (--set workload.framework=megatron@2025 is the newest)"));
 }
 
-// 14 layers are 2 x 7; with embedding and head as one each 4 x 4 and 8 x 2.
+// 14 layers are 2 x 7; with embedding and head as one each 4 x 4, 8 x 2 and 16 x 1. 126 on 16 stages are
+// interleaved by 2, 4 and 8, where 128 divides.
 TEST_F(Plans, StagesMayCountEmbeddingAndHeadAsLayers) {
   PlanOptions options = quick();
   options.space.keep = {"tp", "cp", "recompute", "micro_batch"};
@@ -351,7 +354,13 @@ TEST_F(Plans, StagesMayCountEmbeddingAndHeadAsLayers) {
       search(two_boxes({"workload.model.layers=14", "workload.plan.tp=1", "workload.plan.dp=null"}), options);
   std::set<int> stages;
   for (const PlanRow& row : report.rows) stages.insert(row.choice.pp);
-  EXPECT_EQ(stages, (std::set<int>{2, 4, 8}));
+  EXPECT_EQ(stages, (std::set<int>{2, 4, 8, 16}));
+}
+
+TEST(Alike, CountsEmbeddingAndHead) {
+  for (const int chunks : {2, 4, 8}) EXPECT_TRUE(alike(126, 16 * chunks));
+  for (const int stages : {1, 2, 3, 7, 127, 128}) EXPECT_TRUE(alike(126, stages)) << stages;
+  for (const int stages : {5, 10, 16 * 7, 129}) EXPECT_FALSE(alike(126, stages)) << stages;
 }
 
 TEST_F(Plans, WhatIsWrongWithEveryPlanIsSaidAsOfTheScenario) {

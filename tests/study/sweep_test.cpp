@@ -202,7 +202,9 @@ TEST_F(Sweeps, PointsMayBeAssumedToRunOtherReleases) {
   EXPECT_EQ(assumed_releases(chips, base_), (Releases{"megatron@2023", "megatron@2025"}));
   const SweepSpace lengths = product(vary("topology.node=dgx-a100"), vary("workload.sequence=2048,8192"));
   EXPECT_EQ(assumed_releases(lengths, base_), (Releases{"megatron@2023", "megatron@2024"}));
-  EXPECT_EQ(assumed_releases(vary("workload.plan.tp=1,2"), base_), Releases{"megatron@2025"});
+  EXPECT_EQ(assumed_releases(vary("workload.plan.tp=1,2"), base_), Releases{});
+  const SweepSpace both = product(machines, vary("workload.framework=internevo,megatron"));
+  EXPECT_EQ(assumed_releases(both, base_), (Releases{"megatron@2021", "megatron@2025"}));
   const SweepSpace stated = product(machines, vary("workload.framework=megatron@2023"));
   EXPECT_EQ(assumed_releases(stated, base_), Releases{});
 }

@@ -218,7 +218,8 @@ TEST_F(Files, AFileThatIsNotThereIsSaidByItsPath) {
   EXPECT_THAT([&] { (void)find_cases({missing}, library()); },
               ThrowsMessage<ConfigError>(HasSubstr("no such file: " + missing)));
   write("mine", kTable);
-  EXPECT_EQ(find_cases({"anywhere/mine.json"}, library()).size(), 1u);  // a shipped file's name
+  EXPECT_EQ(find_cases({"configs/validation/mine.json"}, library()).size(), 1u);  // a shipped file's name
+  EXPECT_THROW((void)find_cases({"elsewhere/mine.json"}, library()), ConfigError);
 }
 
 TEST_F(Files, TwoFilesOfOneNameWouldBeOneFamily) {

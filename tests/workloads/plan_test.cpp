@@ -83,7 +83,9 @@ TEST(Plan, LayersThatDoNotDivideLeaveFewerToTheEnds) {
   EXPECT_EQ(stages_of(126, 64), twos);
   EXPECT_EQ(stages_of(126, 16), eights);
   EXPECT_EQ(stages_of(30, 8), (std::vector<int>{3, 4, 4, 4, 4, 4, 4, 3}));
-  EXPECT_EQ(stages_of(81, 2), (std::vector<int>{40, 41}));  // no end has less to do by taking it
+  EXPECT_EQ(stages_of(81, 2), (std::vector<int>{41, 40}));  // the head takes longer than the embedding
+  EXPECT_EQ(stages_of(7, 4), (std::vector<int>{2, 2, 2, 1}));
+  EXPECT_EQ(stages_of(8, 3), (std::vector<int>{3, 3, 2}));
   EXPECT_EQ(stages_of(80, 2), (std::vector<int>{40, 40}));
 }
 
@@ -94,8 +96,8 @@ TEST(Plan, EndsMayHoldEmbeddingAndHeadAlone) {
   workload.plan.pp = 4;
   workload.model.layers = 1;
   const auto problems = problems_of(workload);
-  EXPECT_EQ(problems.at(0).message, "1 layers do not divide into 4 stages (pp = 4)");
-  EXPECT_EQ(problems.at(0).help, "at most 1 stages can hold a layer each");
+  EXPECT_EQ(problems.at(0).message, "4 stages (pp = 4) for 1 layers");
+  EXPECT_EQ(problems.at(0).help, "at most 3: a layer each, and two that hold embedding and head alone");
 }
 
 TEST(Plan, StageLayersMustSumToTheModel) {

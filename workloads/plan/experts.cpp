@@ -107,7 +107,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     return;
   }
   const int ranks = plan.tp * plan.cp * plan.dp;
-  // Parts as tp cuts the other layers would want more ranks than a stage has: experts are whole.
+  // A stage's ranks do not divide by parts as tp cuts the other layers: experts are whole.
   if (!workload.plan.etp && ranks % (plan.ep * plan.etp) != 0 && ranks % plan.ep == 0) plan.etp = 1;
   check_counts(model, plan, mistakes);
   if (plan.tp > 1 && !plan.sequence_parallel && !plan.sliced_experts())

@@ -9,20 +9,14 @@
 namespace topsim::workloads {
 
 namespace {
-// Layers that no list divides, where they do not divide evenly: the middle stages hold one more than the
-// ends, which hold embedding and LM head as well. 126 layers on 64 stages are 1, 62 times 2, 1: what
-// Megatron's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split make of them.
+// Layers of each stage where the scenario has no list. What does not divide goes to the middle: the ends,
+// with embedding and LM head, have fewer, the last one first. 126 layers on 64 stages are 1, 62 times 2, 1:
+// what Megatron's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split make of
+// them.
 std::vector<int> spread(int layers, int stages) {
   std::vector<int> each(static_cast<std::size_t>(stages), layers / stages);
-  for (int i = 0; i < layers % stages; ++i) {
-    const int middle = stages / 2 + (i % 2 == 0 ? i / 2 : -(i + 1) / 2);
-    ++each[static_cast<std::size_t>((middle + stages) % stages)];
-  }
-  if (layers < stages) {  // an end holds nothing else
-    std::fill(each.begin(), each.end(), 1);
-    each.back() = 0;
-    if (stages == layers + 2) each.front() = 0;
-  }
+  const int rest = layers % stages, first = (stages - rest) / 2;
+  for (int i = 0; i < rest; ++i) ++each[static_cast<std::size_t>(first + i)];
   return each;
 }
 }  // namespace
@@ -37,8 +31,9 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
     const std::string what = virtual_stages > 1
                                  ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
                                  : fmt::format("pp = {}", plan.pp);
-    mistakes.add("plan.pp", fmt::format("{} layers do not divide into {} stages ({})", layers, stages, what),
-                 fmt::format("at most {} stages can hold a layer each", layers));
+    mistakes.add(
+        "plan.pp", fmt::format("{} stages ({}) for {} layers", stages, what, layers),
+        fmt::format("at most {}: a layer each, and two that hold embedding and head alone", layers + 2));
     return {};
   }
   std::vector<int> result = given;

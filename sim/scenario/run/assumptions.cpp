@@ -34,9 +34,13 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
     phrase += ", whose compiler makes micro-pipelines";
   } else if (&set != &newest) {
     const std::string lacks = workloads::lacks_of(set, workload);
-    phrase += set.release > std::to_string(workload.host.software_year)
-                  ? ", the first with what this job has"
-                  : ", of which most published results on " + accelerator.name + " are";
+    const bool later = set.release > std::to_string(workload.host.software_year);
+    const bool oldest = std::none_of(sets.begin(), sets.end(), [&](const auto& row) {
+      return row.name == set.name && row.release < set.release;
+    });
+    phrase += !later   ? ", of which most published results on " + accelerator.name + " are"
+              : oldest ? ", the oldest there is"
+                       : ", as older sets have not all that this job asks for";
     phrase += fmt::format(" ({} is the newest{}{})", full_name(newest),
                           lacks.empty() ? "" : "; this one has ", lacks);
   } else if (accelerator.year > 0 && years >= kOld) {
@@ -70,8 +74,7 @@ void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
   if (model.experts.count > 1 && !given.ep && plan.dp * plan.cp > 1)
     facts.assumed.push_back({"ep 1: experts are not spread over ranks", "workload.plan.ep"});
   if (plan.ep > 1 && plan.etp == 1 && plan.tp > 1 && !given.etp)
-    facts.assumed.push_back(
-        {"etp 1: a stage has too few ranks for experts that tp splits", "workload.plan.etp"});
+    facts.assumed.push_back({"etp 1: ep x tp does not divide a stage's ranks", "workload.plan.etp"});
   if (plan.ep > 1 && plan.etp > 1 && !given.etp)
     facts.assumed.push_back({fmt::format("etp {}: experts are split as tp splits the other layers", plan.etp),
                              "workload.plan.etp"});

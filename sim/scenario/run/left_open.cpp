@@ -58,7 +58,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
     fill(spec.tp_overlap, plan.tp_overlap);
   }
   if (plan.pp > 1) fill(spec.overlap_p2p, plan.overlap_p2p);
-  if (spec.stage_layers.empty() && !plan.even_stages()) spec.stage_layers = plan.stage_layers;
+  if (plan.pp > 1 && spec.stage_layers.empty() && !plan.even_stages()) spec.stage_layers = plan.stage_layers;
   if (plan.inference()) {
     fill(workload.precision.kv_cache, plan.kv_cache);
     return workload;
