@@ -70,7 +70,7 @@ std::vector<std::string> releases_of(std::string_view name) {
   std::string oldest;
   for (const Framework& row : frameworks()) {
     if (row.name != name) continue;
-    names.push_back(fmt::format("{}@{}", row.name, row.release));
+    names.push_back(full_name(row));
     if (is_year(row.release)) oldest = row.release;  // newest first
   }
   if (oldest.empty()) return names;
@@ -101,7 +101,7 @@ const Framework& framework(std::string_view name) {
   std::string known;
   for (const Framework& row : frameworks()) {
     if (row.name == base && (release.empty() || row.release == release)) return row;
-    known += fmt::format("{}{}@{}", known.empty() ? "" : ", ", row.name, row.release);
+    known += (known.empty() ? "" : ", ") + full_name(row);
   }
   if (is_year(release))
     if (const Framework* row = set_of_year(base, release)) return *row;

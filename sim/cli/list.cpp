@@ -126,7 +126,7 @@ void list_networks() {
 
 TableRow framework_row(const workloads::Framework& set, bool newest) {
   const std::string lacks = workloads::lacks_of(set);
-  return {fmt::format("{}@{}{}", set.name, set.release, newest ? " (default)" : ""),
+  return {workloads::full_name(set) + (newest ? " (default)" : ""),
           std::string(set.summary) + (lacks.empty() ? "" : " (" + lacks + ")")};
 }
 
@@ -144,7 +144,7 @@ void list_frameworks() {
   };
   for (const std::string& name : workloads::framework_names()) {
     const workloads::Framework& set = workloads::framework(name);
-    const std::string of = fmt::format("{}@{}", set.name, set.release);
+    const std::string of = workloads::full_name(set);
     if (name == of || name == set.name) continue;
     say(fmt::format("A year without a set of its own has the one that was in use: {} is {}.", name, of));
     break;
@@ -161,7 +161,7 @@ void list_frameworks() {
 // What a job of a dense model takes from the release: with tensor ranks, if it has any.
 std::string defaults_of(const workloads::Framework& set) {
   workloads::WorkloadSpec job;
-  job.framework = fmt::format("{}@{}", set.name, set.release);
+  job.framework = workloads::full_name(set);
   job.model.layers = 8, job.model.hidden = 1024, job.model.heads = 16, job.model.vocab = 32000;
   job.model = workloads::complete(job.model);
   job.sequence = 2048;
@@ -196,8 +196,7 @@ void show_framework(const std::string& id) {
     print_table({"framework", "its set of defaults"}, std::move(rows));
     return;
   }
-  rows = {{"framework", fmt::format("{}@{}", named.name, named.release)},
-          {"is", framework_row(named, false).back()}};
+  rows = {{"framework", workloads::full_name(named)}, {"is", framework_row(named, false).back()}};
   collect(config::Document::parse(defaults_of(named), id).root(), {}, rows);
   print_table({"of workload", "value"}, std::move(rows));
 }

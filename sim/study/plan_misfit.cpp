@@ -22,8 +22,7 @@ std::string gibibytes_of(double bytes) {
 // None if the plan is invalid.
 std::optional<workloads::MemoryUse> use_of(const PlanJob& job, const PlanChoice& choice,
                                            std::uint32_t accelerators) {
-  const int stages = choice.pp * choice.virtual_stages;
-  if (!alike(job.workload.model.layers, stages) && choice.pp != job.workload.plan.pp) return std::nullopt;
+  if (!has_known_stages(job.workload, choice)) return std::nullopt;
   try {
     return workloads::memory_use(with_plan(job.workload, choice), job.accelerator, accelerators);
   } catch (const ConfigError&) {

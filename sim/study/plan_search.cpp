@@ -130,7 +130,7 @@ class Search {
     name = workloads::full_name(own);
     if (&own == &newest) return;
     assumed_ = name;
-    if (own.release < newest.release) newest_ = workloads::full_name(newest);
+    if (own.release < newest.release && own.release != newest.on_gpus) newest_ = workloads::full_name(newest);
   }
 
   // Plans are compared at the same work: a given number of accumulation steps stands for the batch that it

@@ -114,6 +114,12 @@ bool alike(int layers, int stages) {
   return layers % stages == 0 || (layers + 1) % stages == 0 || (layers + 2) % stages == 0;
 }
 
+bool has_known_stages(const workloads::WorkloadSpec& workload, const PlanChoice& choice) {
+  const workloads::PlanSpec& own = workload.plan;
+  return alike(workload.model.layers, choice.pp * choice.virtual_stages) ||
+         (choice.pp == own.pp && choice.virtual_stages == own.virtual_stages);
+}
+
 PlanChoice own_choice(const scenario::Scenario& scenario) {
   const workloads::PlanSpec& plan = scenario.workload.plan;
   const workloads::Framework& defaults = workloads::framework(scenario.workload.framework);
@@ -225,10 +231,7 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
         return values("virtual_stages", own.virtual_stages, chunks_of(c.schedule, c.pp));
       },
       [](PlanChoice& choice, int chunks) { choice.virtual_stages = chunks; });
-  grid.keep([&](const PlanChoice& c) {
-    return alike(model.layers, c.pp * c.virtual_stages) ||
-           (c.pp == own.pp && c.virtual_stages == own.virtual_stages);
-  });
+  grid.keep([&](const PlanChoice& c) { return has_known_stages(workload, c); });
   return std::move(grid).choices();
 }
 }  // namespace topsim::study

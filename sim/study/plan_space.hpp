@@ -37,6 +37,8 @@ struct PlanSpace {
 // Stages of as many layers each, or that would be if embedding and head were a layer each, as Megatron's
 // account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split have it.
 [[nodiscard]] bool alike(int layers, int stages);
+// The choice's are, or they are the workload's own.
+[[nodiscard]] bool has_known_stages(const workloads::WorkloadSpec& workload, const PlanChoice& choice);
 
 // The scenario's own plan as a choice.
 [[nodiscard]] PlanChoice own_choice(const scenario::Scenario& scenario);

@@ -65,8 +65,7 @@ void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const
                           zero == 1 || defaults.family == FrameworkFamily::megatron
                               ? "set framework to megatron"
                               : "whole copies: framework ddp");
-    mistakes.add("plan.zero",
-                 fmt::format("framework {}@{} has no ZeRO stage {}", defaults.name, defaults.release, zero),
+    mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", full_name(defaults), zero),
                  help);
   }
   if (defaults.family == FrameworkFamily::jax && (zero == 1 || zero == 2))
@@ -87,15 +86,15 @@ void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const
                  "set ep to 1, or use framework megatron or fsdp");
   if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
     mistakes.add("plan.zero",
-                 fmt::format("ZeRO stage {} of framework {}@{} under a pipeline is not supported", zero,
-                             defaults.name, defaults.release),
+                 fmt::format("ZeRO stage {} of framework {} under a pipeline is not supported", zero,
+                             full_name(defaults)),
                  "set zero to 1, or pp to 1");
   const bool apart =
       !spec.overlap_grad_reduce.value_or(true) || (zero == 3 && !spec.overlap_param_gather.value_or(true));
   if (apart && zero > 1 && defaults.overlaps_shards)
     mistakes.add(
         spec.overlap_grad_reduce.value_or(true) ? "plan.overlap_param_gather" : "plan.overlap_grad_reduce",
-        fmt::format("framework {}@{} overlaps what its shards exchange", defaults.name, defaults.release),
+        fmt::format("framework {} overlaps what its shards exchange", full_name(defaults)),
         "leave it out, or use framework fsdp");
 }
 
@@ -105,8 +104,8 @@ void check_dimensions(const PlanSpec& spec, const Framework& defaults, const Pla
   const auto refuse = [&](const char* name, int value) {
     if (value > 1)
       mistakes.add(fmt::format("plan.{}", name),
-                   fmt::format("framework {}@{} divides no model: Trainer with DeepSpeed has dp alone",
-                               defaults.name, defaults.release),
+                   fmt::format("framework {} divides no model: Trainer with DeepSpeed has dp alone",
+                               full_name(defaults)),
                    fmt::format("set {} to 1, or use framework deepspeed, which is Megatron-DeepSpeed", name));
   };
   refuse("tp", spec.tp), refuse("pp", spec.pp), refuse("cp", spec.cp), refuse("ep", spec.ep.value_or(1));

@@ -80,16 +80,16 @@ void find_release(const workloads::WorkloadSpec& workload, std::vector<report::F
   for (const workloads::Framework& other : workloads::frameworks()) {
     const std::string_view since = std::string_view(other.release).substr(0, 4);
     if (other.name == row.name && since > row.release && since <= year)
-      newer += fmt::format("{}{}@{}", newer.empty() ? "" : ", ", other.name, other.release);
+      newer += (newer.empty() ? "" : ", ") + workloads::full_name(other);
   }
   std::string lacks = workloads::lacks_of(row, workload);
   if (newer.empty() && lacks.empty()) return;
   const workloads::Framework* next = lacks.empty() ? nullptr : workloads::remedied_by(row, workload);
   if (next != nullptr)
-    lacks += fmt::format(" ({}@{} has {})", next->name, next->release,
+    lacks += fmt::format(" ({} has {})", workloads::full_name(*next),
                          lacks.find(", ") == std::string::npos ? "it" : "both");
   out.push_back({Severity::note,
-                 fmt::format("{} is {}@{}{}{}", name, row.name, row.release,
+                 fmt::format("{} is {}{}{}", name, workloads::full_name(row),
                              lacks.empty() ? "" : ", which has " + lacks,
                              newer.empty() ? "" : ", and there are newer sets"),
                  "workload.framework", newer.empty() ? "topsim list frameworks shows all sets" : newer});

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/suggest.hpp"
 #include "sim/scenario/findings/layout_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/node_recipe.hpp"
@@ -58,7 +59,7 @@ std::string in_runs(const std::vector<int>& numbers) {
     runs.push_back(end - at > 1 ? fmt::format("{} x {}", end - at, *at) : std::to_string(*at));
     at = end;
   }
-  return fmt::format("{}", fmt::join(runs, ", "));
+  return join(runs);
 }
 
 void say_stages(const workloads::PlanSpec& given, const workloads::Plan& plan, report::ScenarioFacts& facts) {
@@ -89,15 +90,15 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   const workloads::Framework& set = workloads::framework_of(workload);
   if (plan.inference()) return;
   if (set.release != named.release)
-    facts.assumed.push_back({fmt::format("zero {} is framework {}@{}", *given.zero, set.name, set.release),
-                             "workload.framework"});
+    facts.assumed.push_back(
+        {fmt::format("zero {} is framework {}", *given.zero, full_name(set)), "workload.framework"});
   else
     say_release(workload, topology, catalogue, facts);
   if (plan.plain_softmax)
-    facts.assumed.push_back({fmt::format(
-        "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads "
-        "x sequences in fours",
-        set.name, set.release, plan.fused_softmax_keys)});
+    facts.assumed.push_back(
+        {fmt::format("softmax by single operators: {}'s fused kernel takes 16 bits, up to {} keys and heads "
+                     "x sequences in fours",
+                     full_name(set), plan.fused_softmax_keys)});
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         {fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches),

@@ -40,7 +40,7 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
 WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workloads::PlanSpec& spec = workload.plan;
   const workloads::Framework& release = workloads::framework_of(workload);
-  workload.framework = std::string(release.name) + '@' + std::string(release.release);
+  workload.framework = workloads::full_name(release);
   fill(workload.sequence, plan.sequence);
   fill(workload.model.attention.kernel, plan.attention);
   fill(workload.compute.cuda_graph, plan.host.graph);
