@@ -105,6 +105,7 @@ struct KernelFacts {
   bool early_experts = false;       // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool fixed_tiles = true;          // products of a library until 2024 (compute/grids.hpp)
   ExpertProducts expert_products = ExpertProducts::apart;
+  bool expert_loop = false;  // the host asks for each expert's rows before it launches it (transformers)
   bool weighs_rows = false;  // by the probabilities of their experts, in fp32 and in operators of their own
   bool sends_probabilities = true;    // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all

@@ -204,6 +204,9 @@ struct Plan : KernelFacts, ExchangeFacts {
   }
   [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
   // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
+  [[nodiscard]] bool looped_experts() const {
+    return expert_loop && !inference() && ep == 1 && etp == 1 && tp == 1;
+  }
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Parts of the model on one rank. DualPipe: two, one for each direction.

@@ -237,6 +237,7 @@ Framework fsdp_flat() {
   row.summary = "PyTorch FSDP1 around a transformers model: flat parameters, bf16 gathers and reductions";
   row.complex_rotary = row.selective_operators = row.keeps_last_layer = row.gradients_fp32 = false;
   row.attention = AttentionKernel::flash2;
+  row.expert_loop = true;  // models/mixtral/modeling_mixtral.py, MixtralSparseMoeBlock
   row.copies_gathered = first.copies_gathered;
   row.gradient_passes = first.gradient_passes;
   row.adapter = first.adapter;

@@ -85,6 +85,9 @@ class FeedForward {
 // The same where nothing is dispatched (Plan::sliced_experts).
 [[nodiscard]] std::unique_ptr<FeedForward> sliced_experts(const LayerKernels& kernels,
                                                           const LayerParameters& parameters);
+// The same in a loop over the experts (Plan::looped_experts).
+[[nodiscard]] std::unique_ptr<FeedForward> looped_experts(const LayerKernels& kernels,
+                                                          const LayerParameters& parameters);
 // The share of E experts that at least one of `tokens` tokens visits, each visiting K, evenly spread:
 //   1 - (1 - K / E)^tokens
 [[nodiscard]] double visited_share(double top_k, double experts, double tokens);

@@ -22,10 +22,11 @@ class DenseFeedForward final : public FeedForward {
 
   int forward(PieceList& list) const override {
     again(list);
-    return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
+    return kernels_.reduced_product(list, Part::mlp, fc2_,
+                                    parameters_.fc2 / kernels_.plan.tp + parameters_.fc2_bias, Piece::kNone);
   }
   void again(PieceList& list) const override {
-    const double parameters = (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp + parameters_.fc2_bias;
+    const double parameters = parameters_.fc1 / kernels_.plan.tp;
     const KernelCost activation = kernels_.activation_forward(kernels_.tokens, ffn_);
     if (gathers_) {
       kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_), activation, input_,

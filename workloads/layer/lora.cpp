@@ -87,12 +87,12 @@ class Adapters {
     if (part == Part::experts) return index == 0 ? expert_fc2_ : expert_fc1_;
     return none_;
   }
-  // Adds the adapters after the `index`-th frozen piece of that part that has weights. The two products of a
-  // network are one piece.
+  // Adds the adapters after the `index`-th frozen piece of that part that has weights. The two products of
+  // experts are one piece.
   void forward(PieceList& list, Part part, int index) const {
     if (part == Part::attention) forward(list, index == 0 ? qkv_ : proj_);
-    if (part == Part::mlp) forward(list, fc1_), forward(list, fc2_);
-    if (part == Part::experts) forward(list, expert_fc1_), forward(list, expert_fc2_);
+    if (part == Part::mlp) forward(list, index == 0 ? fc1_ : fc2_);
+    if (part == Part::experts && index == 0) forward(list, expert_fc1_), forward(list, expert_fc2_);
   }
   void backward(PieceList& list, const Target& target) const {
     for (auto each = target.adapters.rbegin(); each != target.adapters.rend(); ++each) backward(list, *each);
@@ -205,14 +205,14 @@ PieceList rewritten(const PieceList& list, const std::function<int(PieceList&, c
 }
 
 PieceList adapted_forward(const PieceList& list, const Adapters& adapters) {
-  int attention = 0;
+  std::map<Part, int> seen;  // pieces with weights so far
   return rewritten(list, [&](PieceList& out, Piece piece) {
     const bool matrix = !piece.collective && piece.parameters > 0;
     const Part part = piece.part;
     piece.frozen_parameters = piece.parameters;
     piece.parameters = 0;
     const int index = out.add(piece);
-    if (matrix) adapters.forward(out, part, part == Part::attention ? attention++ : 0);
+    if (matrix) adapters.forward(out, part, seen[part]++);
     return index;
   });
 }

@@ -1,5 +1,7 @@
 #include "workloads/layer/pieces.hpp"
 
+#include <utility>
+
 namespace topsim::workloads {
 
 std::string_view name_of(Part part) {
@@ -104,7 +106,11 @@ PieceList PieceList::without_parameters() const {
 
 PieceList PieceList::recomputed() const {
   PieceList result = *this;
-  for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = piece.frozen_parameters = 0;
+  for (Piece& piece : result.pieces_) {
+    piece.cost.flops = 0;
+    piece.read_again = std::exchange(piece.parameters, 0);
+    piece.frozen_parameters = 0;
+  }
   return result;
 }
 }  // namespace topsim::workloads

@@ -46,6 +46,7 @@ struct Piece {
   Weights weights = Weights::dense;
   double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
   double frozen_parameters = 0;  // that a forward piece reads and that are not trained
+  double read_again = 0;         // by work that is done again for the backward pass
   // Collective.
   Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;

@@ -349,6 +349,8 @@ std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> ch
                                                  StageEmitter& emitter) {
   if (plan.loops_over_layers && slots.data != Slots::kNoSlot)
     return make_loop(std::move(chunks), plan, slots, emitter);
+  if (plan.wrap_least > 0 && slots.data != Slots::kNoSlot)
+    return make_nested_units(std::move(chunks), plan, compute, slots, emitter);
   if (plan.shards.by_unit && slots.data != Slots::kNoSlot)
     return make_units(std::move(chunks), plan, compute, slots, emitter);
   return std::make_unique<Buckets>(chunks, plan, compute, slots, emitter);

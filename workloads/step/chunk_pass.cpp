@@ -102,8 +102,10 @@ void ChunkPass::advance() {
   Segment& segment = segments_[next_];
   if (walk_.pieces != segment.pieces || walk_.next == 0) begin(segment);
   emitter_.at({task_.micro_batch, segment.layer});
-  const auto on_parameters = [&](double count, Weights whose) {
-    if (forward_) {
+  const auto on_parameters = [&](double count, Weights whose, bool again) {
+    if (again) {
+      data_.reads_again(chunk_.index, whose, count);
+    } else if (forward_) {
       data_.reads(chunk_.index, whose, count, task_.micro_batch - chunk_.first_micro_batch);
     } else if (completes_) {
       data_.completes(chunk_.index, whose, count, last_);

@@ -7,6 +7,7 @@
 //   Units    parameters in shards; each unit (a layer, the embedding, the head) is gathered before it is used
 //            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3). Experts on ranks of their own
 //            are units inside their layers.
+//   Nested   the same with parts of layers as units (Plan::wrap_least), as PyTorch's first FSDP runs them.
 //   Loop     parameters in shards, layers as passes of one compiled loop (JAX): what a pass gathers and
 //            reduces begins and ends within it, matrix by matrix.
 #pragma once
@@ -20,6 +21,11 @@
 
 namespace topsim::workloads {
 
+// A unit within a layer, and where its weights are among the layer's parameters as a forward pass reads them.
+struct NestedUnit {
+  double parameters = 0, begin = 0, end = 0;
+};
+
 // Parameters of a rank's chunks of the model. Units are in forward order; `gradients` are the parameters
 // completed by each piece of the backward pass, in its order.
 struct ChunkParameters {
@@ -31,7 +37,7 @@ struct ChunkParameters {
   std::vector<double> units;                      // all of a unit, frozen ones too
   std::vector<double> unit_gradients;             // those that are trained
   std::vector<std::vector<double>> unit_gathers;  // all of a unit, gather by gather
-  std::vector<std::vector<double>> wrapped;       // Plan::wrap_least: units within a layer; none at the ends
+  std::vector<std::vector<NestedUnit>> wrapped;   // Plan::wrap_least: units within a layer; none at the ends
   // Of a unit, experts whose shards other ranks hold (Plan::shards_experts); the above are without them.
   std::vector<double> routed_units, routed_unit_gradients;
   std::vector<Gradient> gradients;
@@ -42,11 +48,12 @@ class DataParallel {
  public:
   virtual ~DataParallel() = default;
   // Before a unit's kernels; where a piece reads weights; the same backward, where a piece completes
-  // gradients. `last`: the step's last backward of this chunk.
+  // gradients. `last`: the step's last backward of this chunk. `reads_again`: in a recompute.
   virtual void before_forward(int chunk, int unit, int micro_batch) = 0;
   virtual void reads(int chunk, Weights weights, double parameters, int micro_batch) = 0;
   virtual void after_forward(int chunk, int unit) = 0;
   virtual void before_backward(int chunk, int unit) = 0;
+  virtual void reads_again(int /*chunk*/, Weights, double /*parameters*/) {}
   virtual void completes(int chunk, Weights weights, double parameters, bool last) = 0;
   virtual void after_backward(int chunk, int unit, bool last) = 0;
   virtual void end_of_backward(int chunk, bool last) = 0;
@@ -63,6 +70,9 @@ class DataParallel {
                                                                const Slots& slots, StageEmitter& emitter);
 [[nodiscard]] std::unique_ptr<DataParallel> make_loop(std::vector<ChunkParameters> chunks, const Plan& plan,
                                                       const Slots& slots, StageEmitter& emitter);
+[[nodiscard]] std::unique_ptr<DataParallel> make_nested_units(std::vector<ChunkParameters> chunks,
+                                                              const Plan& plan, const ComputeModel& compute,
+                                                              const Slots& slots, StageEmitter& emitter);
 [[nodiscard]] std::unique_ptr<DataParallel> make_units(std::vector<ChunkParameters> chunks, const Plan& plan,
                                                        const ComputeModel& compute, const Slots& slots,
                                                        StageEmitter& emitter);

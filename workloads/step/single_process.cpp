@@ -138,7 +138,7 @@ class SingleProcess {
     const auto run = [&](const PieceList& list, int index) {
       emitter.flush();
       emitter.at({m, index});
-      emitter.emit(list, Phase::forward, WeightGradients::with, [&](double parameters, Weights) {
+      emitter.emit(list, Phase::forward, WeightGradients::with, [&](double parameters, Weights, bool) {
         // Autocast: fp32 weights are read, 16-bit copies written.
         if (plan_.cast_weights)
           emitter.compute(
@@ -177,7 +177,7 @@ class SingleProcess {
     const auto run = [&](const PieceList& list, int index) {
       emitter.flush();
       emitter.at({m, index});
-      emitter.emit(list, Phase::backward, WeightGradients::with, [](double, Weights) {});
+      emitter.emit(list, Phase::backward, WeightGradients::with, [](double, Weights, bool) {});
     };
     if (device == 0) run(loss_.backward, layers_ - 1);
     emitter.flush();

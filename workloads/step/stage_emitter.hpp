@@ -34,8 +34,8 @@ class StageEmitter {
     // The next piece waits for a collective of that group.
     [[nodiscard]] bool awaits(Group group) const;
   };
-  // REQUIRES: !walk.done(). `on_parameters(count, weights)` is called before a piece that reads weights
-  // (forward) or after a piece that completes gradients (backward).
+  // REQUIRES: !walk.done(). `on_parameters(count, weights, again)` is called before a piece that reads
+  // weights (forward; backward where it does so again) or after a piece that completes gradients (backward).
   template <class OnParameters>
   void emit(const PieceList& list, program::Phase phase, WeightGradients weights,
             OnParameters&& on_parameters) {
@@ -118,7 +118,7 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
   if (walk.weights == WeightGradients::without && piece.weight_gradient) return;
   if (walk.weights == WeightGradients::only && !piece.weight_gradient) {
     // Worked out with the gradients of inputs (the embedding's table): complete since then, sent from here.
-    if (piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
+    if (piece.parameters > 0) on_parameters(piece.parameters, piece.weights, false);
     return;
   }
   const std::uint32_t awaited =
@@ -140,9 +140,11 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
   if (awaited != kNoOp) wait_for(awaited);
   // Frozen experts may be shards that have to be there, too.
   const bool frozen_experts = piece.frozen_parameters > 0 && piece.weights == Weights::routed;
-  if (forward && (piece.parameters > 0 || frozen_experts)) on_parameters(piece.parameters, piece.weights);
+  if (forward && (piece.parameters > 0 || frozen_experts))
+    on_parameters(piece.parameters, piece.weights, false);
+  if (!forward && piece.read_again > 0) on_parameters(piece.read_again, piece.weights, true);
   compute(piece.part, walk.weights == WeightGradients::only ? program::Phase::weight_gradient : walk.phase,
           piece.cost, piece.host_sync);
-  if (!forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
+  if (!forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights, false);
 }
 }  // namespace topsim::workloads

@@ -95,7 +95,7 @@ class StageProgram {
       return plan_.shards_experts() && piece.weights == Weights::routed;
     };
     const auto walk = [&](const PiecePair& pair, const std::vector<double>& matrices = {},
-                          std::vector<double> wrapped = {}) {
+                          std::vector<NestedUnit> wrapped = {}) {
       double trained = 0, frozen = 0, routed = 0, frozen_routed = 0;
       for (const Piece& piece : pair.backward.pieces()) {
         if (piece.parameters <= 0) continue;
@@ -124,7 +124,7 @@ class StageProgram {
     for (int i = chunk.layers - 1; i >= 0; --i) {
       const LayerKind kind = kind_of(model_, chunk.first_layer + i);
       walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_),
-           plan_.wrap_least > 0 ? wrapped_by_size(model_, kind, plan_) : std::vector<double>{});
+           plan_.wrap_least > 0 ? wrapped_by_size(model_, kind, plan_) : std::vector<NestedUnit>{});
     }
     if (chunk.first) walk(pieces_.embedding, alone(embedding_parameters(model_, plan_.tp)));
     for (std::vector<double>* counts :

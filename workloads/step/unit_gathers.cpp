@@ -40,28 +40,32 @@ std::vector<double> gathers_of(double unit, const std::vector<double>& matrices,
   return result;
 }
 
-std::vector<double> wrapped_by_size(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+std::vector<NestedUnit> wrapped_by_size(const ModelSpec& model, LayerKind kind, const Plan& plan) {
   const LayerParameters layer = layer_parameters(model, kind);
   const double t = plan.tp, least = plan.wrap_least;
-  std::vector<double> units;
-  double rest = layer.norms + layer.latent + layer.proj_bias + layer.fc2_bias;
-  const auto wrap = [&](const std::vector<double>& matrices) {
-    double open = 0;
-    for (const double matrix : matrices)
+  std::vector<NestedUnit> units;
+  double at = layer.norms + layer.latent, rest = at;
+  const auto wrap = [&](const std::vector<double>& matrices, double bias) {
+    NestedUnit module{0, at, at};
+    for (const double matrix : matrices) {
       if (matrix >= least)
-        units.push_back(matrix);
+        units.push_back({matrix, at, at + matrix});
       else
-        open += matrix;
-    if (open >= least) units.push_back(std::exchange(open, 0));
-    rest += open;
+        module.parameters += matrix;
+      at += matrix;
+    }
+    module.end = at, at += bias;
+    const bool wrapped = module.parameters >= least;
+    if (wrapped) units.push_back(module);
+    rest += bias + (wrapped ? 0 : module.parameters);
   };
   const double head = layer.qkv / t / (model.heads + 2.0 * model.kv_heads);
-  wrap({head * model.heads, head * model.kv_heads, head * model.kv_heads, layer.proj / t});
+  wrap({head * model.heads, head * model.kv_heads, head * model.kv_heads, layer.proj / t}, layer.proj_bias);
   if (model.gated_ffn)
-    wrap({layer.fc1 / t / 2, layer.fc1 / t / 2, layer.fc2 / t});
+    wrap({layer.fc1 / t / 2, layer.fc1 / t / 2, layer.fc2 / t}, layer.fc2_bias);
   else
-    wrap({layer.fc1 / t, layer.fc2 / t});
-  if (rest >= least) units.push_back(rest);
+    wrap({layer.fc1 / t, layer.fc2 / t}, layer.fc2_bias);
+  if (rest >= least) units.push_back({rest, 0, at});
   return units;
 }
 }  // namespace topsim::workloads

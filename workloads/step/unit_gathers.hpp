@@ -5,6 +5,7 @@
 
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
+#include "workloads/step/data_parallel.hpp"
 
 namespace topsim::workloads {
 
@@ -17,7 +18,9 @@ namespace topsim::workloads {
 [[nodiscard]] std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least);
 
 // Units within a dense layer where FSDP wraps parts of Plan::wrap_least parameters (torch/distributed/fsdp/
-// wrap.py, size_based_auto_wrap_policy): a matrix, else its attention or feed-forward network, else the
-// layer. What is in none belongs to the model around the layers.
-[[nodiscard]] std::vector<double> wrapped_by_size(const ModelSpec& model, LayerKind kind, const Plan& plan);
+// wrap.py, size_based_auto_wrap_policy): a matrix, else its attention or feed-forward network, else what is
+// left of the layer, which then comes last and is read from its beginning to its end. In the order in which
+// their forward passes end. What is in none belongs to the model around the layers.
+[[nodiscard]] std::vector<NestedUnit> wrapped_by_size(const ModelSpec& model, LayerKind kind,
+                                                      const Plan& plan);
 }  // namespace topsim::workloads
