@@ -205,7 +205,8 @@ Framework fsdp() {
 Framework fsdp_2023() {
   Framework row = fsdp();
   row.release = "2023";
-  row.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
+  row.summary =
+      "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy, metrics";
   row.attention = AttentionKernel::flash1;
   row.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
   row.complex_rotary = row.selective_operators = row.gate_apart = row.eager_final_norm = false;
@@ -222,6 +223,12 @@ Framework fsdp_2023() {
   row.gradient_passes = 2;
   row.outstanding_reductions = std::numeric_limits<int>::max();
   row.fused_cross_entropy = true;
+  // After every backward pass composer/trainer/trainer.py (_train_microbatch, _eval_train_metrics) updates
+  // the metrics of the model, LanguageCrossEntropy and LanguagePerplexity
+  // (llmfoundry/models/mpt/modeling_mpt.py). Each is torch.nn.CrossEntropyLoss of all logits, under autocast:
+  // the forward pass of the eager loss.
+  row.fused_loss.backward_copies += 2 * row.loss.forward_copies;
+  row.fused_loss.backward_own += 2 * row.loss.forward_own;
   row.adapter = kPeft;
   row.adapter.casts_input = false;  // FSDP's parameters are 16 bits while they are whole
   return row;
