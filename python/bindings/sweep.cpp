@@ -99,6 +99,7 @@ class Sweep {
     const py::gil_scoped_release release;
     study::SweepReport report{
         source_.path.empty() ? source_.name : name_of_file(), space_, store_->rows(), 0, {}, true};
+    report.assumed_releases = study::assumed_releases(space_, base_);
     report.complete = report.rows.size() == space_.points.size();
     report.by = best.empty() ? study::usual_figure(report.rows) : study::sweep_figure(best);
     for (const std::string& each : pareto) report.pareto_figures.push_back(study::sweep_figure(each));

@@ -63,6 +63,11 @@ class Plans(Table):
         return dict(self._dict["space"])
 
     @property
+    def assumed_release(self) -> Optional[str]:
+        """The framework's release that all plans run, where the scenario names none and it is not the newest; else None."""
+        return self._dict.get("assumed_release")
+
+    @property
     def own(self) -> Optional[Dict[str, Any]]:
         """The scenario's own plan, with the same keys as a row; None when it cannot run."""
         own = self._dict["own"]

@@ -73,6 +73,13 @@ class Sweep(Table):
         super().__init__("sweep", {key: [row[key] for row in rows] for key in (rows[0] if rows else {})})
 
     @property
+    def assumed_releases(self) -> List[str]:
+        """The releases of one framework that points run whose scenario names none, where they differ; else empty.
+        set={"workload.framework": "megatron@2025"} gives all points one.
+        """
+        return list(self._dict.get("assumed_releases", []))
+
+    @property
     def paths(self) -> List[str]:
         """What was varied."""
         return list(self._dict["paths"])

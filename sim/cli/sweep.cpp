@@ -121,10 +121,11 @@ int run(const Options& options) {
   });
   if (!dp_is_set && study::let_data_parallel_follow(report.space, base) && !options.quiet)
     std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
-  if (const auto releases = study::assumed_releases(report.space, base); !releases.empty() && !options.quiet)
+  report.assumed_releases = study::assumed_releases(report.space, base);
+  if (!report.assumed_releases.empty() && !options.quiet)
     std::cerr << fmt::format(
         "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
-        fmt::join(releases, " or "));
+        fmt::join(report.assumed_releases, " or "));
   study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
   if (store.left_out() > 0 && !options.quiet)
     std::cerr << "note: " << report::plural(static_cast<double>(store.left_out()), "row") << " of "

@@ -183,6 +183,7 @@ std::string sweep_json(const SweepReport& report) {
   document["best"] = {{"figure", figures[report.by].name}, {"point", nullptr}};
   if (!order.empty() && can_be_built(report.rows[order.front()]))
     document["best"]["point"] = report.rows[order.front()].point;
+  if (!report.assumed_releases.empty()) document["assumed_releases"] = report.assumed_releases;
   json criteria = json::array(), front = json::array();
   for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
   for (const std::size_t row : pareto(report.rows, report.pareto_figures))

@@ -1,6 +1,7 @@
 // A finished sweep as people and programs read it: a table, JSON ("topsim.sweep/1"), CSV.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct SweepReport {
   std::size_t by = 0;          // figure
   std::vector<std::size_t> pareto_figures;
   bool complete = true;
+  std::set<std::string> assumed_releases{};  // sweep.hpp
 };
 
 // Best first, at most `most` rows (0: all), then why the others failed.

@@ -31,6 +31,7 @@ class Plan(unittest.TestCase):
         self.assertEqual(topsim.run(self.plans.best).step_seconds, steps[0])
         self.assertEqual(self.plans.best["workload.plan.tp"], self.plans[0]["tp"])
         self.assertLessEqual(steps[0], self.plans.own["step_seconds"])
+        self.assertEqual(self.plans.assumed_release, "megatron@2024")
         space = self.plans.space
         self.assertEqual(space["plans"], sum(space[key] for key in ("impossible", "too_large", "cut", "simulated")))
 

@@ -71,6 +71,14 @@ class Sweeps(unittest.TestCase):
         self.assertIn("step time", str(swept))
         self.assertEqual(pickle.loads(pickle.dumps(swept)), swept)
 
+    def test_says_which_releases_its_points_are_assumed_to_run(self):
+        nodes = {"topology.node": ["dgx-a100", "dgx-h100"]}
+        machines = topsim.sweep(two_boxes(), nodes)
+        self.assertEqual(machines.assumed_releases, ["megatron@2023", "megatron@2025"])
+        self.assertEqual(json.loads(machines.to_json())["assumed_releases"], machines.assumed_releases)
+        one = topsim.sweep(two_boxes(), nodes, set={"workload.framework": "megatron@2025"})
+        self.assertEqual(one.assumed_releases, [])
+
     def test_makes_frames(self):
         try:
             import pandas
