@@ -159,6 +159,8 @@ const Framework& set_of(const WorkloadSpec& workload) {
   if (workload.framework.find('@') != std::string::npos) return named;
   if (workload.plan.tp_overlap == TensorOverlap::micro_pipeline && !named.compiled.empty())
     return framework(fmt::format("{}@{}", named.name, named.compiled));
+  if (workload.plan.wrap_least && !named.by_size.empty())
+    return framework(fmt::format("{}@{}", named.name, named.by_size));
   if (workload.host.nccl && !named.on_gpus.empty())
     return framework(fmt::format("{}@{}", named.name, named.on_gpus));
   const int measured = workload.host.software_year;

@@ -185,6 +185,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool whole_models = false;          // no dimension but dp (plan/replicas.cpp)
   std::string_view sharded;           // the release of the same name that ZeRO 2 and 3 mean
   std::string_view compiled;          // the release that a bare name means with micro-pipelines
+  std::string_view by_size;           // ... with units by size (PlanSpec::wrap_least)
   bool shards_experts = false;        // ZeRO-3 of experts on ranks of their own: units within their layers
   bool hybrid_shards = false;         // plan.hsdp_shard
   bool reduces_units = false;         // ZeRO-3 reduces a layer's gradients together, else in buckets

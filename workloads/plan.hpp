@@ -203,10 +203,12 @@ struct Plan : KernelFacts, ExchangeFacts {
     return task == Task::decode && experts.dispatcher == TokenDispatcher::deepep;
   }
   [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
-  // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
+  // All experts are here, computed one after the other as the host asks for their rows; none drops tokens.
   [[nodiscard]] bool looped_experts() const {
-    return expert_loop && !inference() && ep == 1 && etp == 1 && tp == 1;
+    return expert_loop && !inference() && ep == 1 && etp == 1 && tp == 1 && !experts.padding &&
+           experts.load == 1;
   }
+  // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Parts of the model on one rank. DualPipe: two, one for each direction.

@@ -155,7 +155,8 @@ void list_frameworks() {
       "those "
       "before; or 2024's where the job has what came later (Llama's layers, experts, long sequences, 8 bits, "
       "context parallelism, adapters). maxtext on GPUs is maxtext@2024-gpu, fsdp with micro-pipelines "
-      "fsdp@2024-compile; inference, and ZeRO 3 under megatron, take the default.");
+      "fsdp@2024-compile and with wrap_least fsdp@2024-flat; inference, and ZeRO 3 under megatron, take the "
+      "default.");
 }
 
 // What a job of a dense model takes from the release: with tensor ranks, if it has any.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/exchanged.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
 #include "workloads/model.hpp"
@@ -17,23 +18,6 @@ using program::OpKind;
 using program::Phase;
 
 constexpr double kMiB = 1024.0 * 1024;
-
-std::vector<program::Op> collectives(const program::Program& program, Phase phase) {
-  std::vector<program::Op> ops;
-  for (const auto& op : program.classes[0].ops)
-    if (op.kind == OpKind::collective && op.phase == phase && op.bytes > Bytes(4)) ops.push_back(op);
-  return ops;
-}
-double bytes(const std::vector<program::Op>& ops) {
-  return std::accumulate(ops.begin(), ops.end(), 0.0, [](double sum, const auto& op) {
-    return sum + static_cast<double>(op.bytes.value());
-  });
-}
-double parameters_of(const ModelSpec& given) {
-  const ModelSpec model = complete(given);
-  return model.layers * layer_parameters(model).total() + embedding_parameters(model) +
-         head_parameters(model) + final_norm_parameters(model);
-}
 
 // On one rank a tied head is the embedding itself, so 51200 x 1024 fewer gradients are sent, of 4 B each,
 // whether parameters are whole or in shards.
@@ -167,57 +151,6 @@ TEST(FullySharded, WireBytesAreGathersTwiceAndOneReduction) {
 TEST(FullySharded, TheFirstReleaseReshardsTheLastLayerToo) {
   const auto gathers = collectives(training_step(small("fsdp@2023"), a100(), 8), Phase::parameter_sync);
   EXPECT_EQ(gathers.size(), 9u);
-}
-
-// Units of at least 8 M parameters: each feed-forward network (2 x 1024 x 4096), the table, the head, and one
-// unit of what is left of the four layers (4 x 4.2 M), gathered first and reduced before the table. Nothing
-// stays gathered for the backward pass: 2 x 7 gathers. With 51 M the layers (50.4 M) are below the limit and
-// belong to the root, which stays: 3 gathers forward, and the head's and the table's again backward.
-TEST(FullySharded, UnitsBySize) {
-  WorkloadSpec workload = small("fsdp@2024-flat");
-  workload.plan.wrap_least = 8e6;
-  const ModelSpec model = complete(workload.model);
-  const LayerParameters layer = layer_parameters(model);
-  const double around = 4 * (layer.total() - layer.fc1 - layer.fc2), all = parameters_of(workload.model);
-  const auto program = training_step(workload, a100(), 8);
-  program::validate(program);
-  const auto gathers = collectives(program, Phase::parameter_sync);
-  ASSERT_EQ(gathers.size(), 14u);
-  EXPECT_EQ(static_cast<double>(gathers.front().bytes.value()), 2 * around);
-  EXPECT_DOUBLE_EQ(bytes(gathers), 2 * 2 * all);
-  const auto reductions = collectives(program, Phase::gradient_sync);
-  ASSERT_EQ(reductions.size(), 7u);
-  EXPECT_DOUBLE_EQ(bytes(reductions), 2 * all);
-  EXPECT_EQ(static_cast<double>(reductions[5].bytes.value()), 2 * around);
-  EXPECT_EQ(static_cast<double>(reductions[6].bytes.value()), 2 * embedding_parameters(model));
-
-  workload.plan.wrap_least = 5.1e7;
-  EXPECT_EQ(collectives(training_step(workload, a100(), 8), Phase::parameter_sync).size(), 5u);
-  workload.plan.pp = 2;
-  EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
-  workload.plan.wrap_least.reset();
-  EXPECT_NO_THROW((void)training_step(workload, a100(), 8));
-}
-
-// Units of at least 4 M parameters: the attention (4 x 1024^2 and biases), both products of the network
-// (1024 x 4096 each), table and head; norms are the root's. A checkpoint is around the layer, so that its
-// recompute gathers all but the unit that the backward pass begins with, and frees them: 3 + 3 x 4 gathers
-// forward, 2 + 3 x 4 backward, and 2 x 4 more.
-TEST(FullySharded, ACheckpointAroundUnitsGathersAllButTheLastOnceMore) {
-  WorkloadSpec workload = small("fsdp@2024-flat");
-  workload.plan.wrap_least = 4e6;
-  workload.plan.recompute = RecomputeSpec{RecomputeKind::none};
-  const LayerParameters layer = layer_parameters(complete(workload.model));
-  const auto kept = collectives(training_step(workload, a100(), 8), Phase::parameter_sync);
-  workload.plan.recompute = RecomputeSpec{RecomputeKind::full};
-  const auto program = training_step(workload, a100(), 8);
-  program::validate(program);
-  const auto again = collectives(program, Phase::parameter_sync);
-  EXPECT_EQ(kept.size(), 15u + 14u);
-  EXPECT_EQ(again.size(), 15u + 14u + 8u);
-  EXPECT_DOUBLE_EQ(bytes(again) - bytes(kept), 4 * 2 * (layer.qkv + layer.proj + layer.fc1));
-  // Every unit's gradients are reduced once, as soon as they are complete.
-  EXPECT_EQ(collectives(program, Phase::gradient_sync).size(), 1u + 3 * 4 + 1 + 1);
 }
 
 TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {

@@ -52,6 +52,7 @@ TEST(Loss, TransformerEnginesKernelsPassTheLogitsFiveTimes) {
 //   Words divided over tensor ranks: cast 6, maximum 4, subtraction 8, exponentials 8, their sum 4, the
 //     logarithm subtracted 8; backward zeros 4, exponentials 8, sum 12, scaling 8, cast 6. Sum 76.
 //   Compiled: 2 + 2 forward, 2 + 2 backward, and over tensor ranks 8 for the zeros.
+//   llm-foundry: flash-attn's kernels 2 forward and 4 backward, and two metrics of 22 each.
 TEST(Loss, PyTorchPassesCopiesInFp32) {
   const auto bytes_a_logit = [](std::string framework, int tp) {
     WorkloadSpec workload = job(std::move(framework));
@@ -62,6 +63,7 @@ TEST(Loss, PyTorchPassesCopiesInFp32) {
   EXPECT_NEAR(bytes_a_logit("fsdp@2024-compile", 8), 76, 1e-9);
   EXPECT_NEAR(bytes_a_logit("fsdp@2025-compile", 1), 8, 1e-9);
   EXPECT_NEAR(bytes_a_logit("fsdp@2025-compile", 8), 16, 1e-9);
+  EXPECT_NEAR(bytes_a_logit("fsdp@2023", 1), 6 + 2 * 22, 1e-9);
   EXPECT_NEAR(bytes_a_logit("deepspeed", 8), 52, 1e-9);  // Megatron's
 }
 

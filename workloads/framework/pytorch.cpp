@@ -179,6 +179,7 @@ Framework fsdp() {
   row.summary = "PyTorch FSDP2 (fully_shard), a unit a layer; fp32 shards, bf16 gathers, fp32 reductions";
   row.family = FrameworkFamily::fsdp;
   row.compiled = "2024-compile";
+  row.by_size = "2024-flat";
   row.shards_experts = row.hybrid_shards = row.reduces_units = true;
   row.zero = row.most_zero = 3;
   row.least_zero = 2;
@@ -224,9 +225,9 @@ Framework fsdp_2023() {
   row.outstanding_reductions = std::numeric_limits<int>::max();
   row.fused_cross_entropy = true;
   // After every backward pass composer/trainer/trainer.py (_train_microbatch, _eval_train_metrics) updates
-  // the metrics of the model, LanguageCrossEntropy and LanguagePerplexity
-  // (llmfoundry/models/mpt/modeling_mpt.py). Each is torch.nn.CrossEntropyLoss of all logits, under autocast:
-  // the forward pass of the eager loss.
+  // two metrics, LanguageCrossEntropy and LanguagePerplexity (llmfoundry/models/mpt/modeling_mpt.py). Each is
+  // torch.nn.CrossEntropyLoss of all logits, under autocast: the forward pass of the eager loss. Here they
+  // stand with the loss's backward pass.
   row.fused_loss.backward_copies += 2 * row.loss.forward_copies;
   row.fused_loss.backward_own += 2 * row.loss.forward_own;
   row.adapter = kPeft;

@@ -28,7 +28,10 @@ class DenseFeedForward final : public FeedForward {
   void again(PieceList& list) const override {
     const double parameters = parameters_.fc1 / kernels_.plan.tp;
     const KernelCost activation = kernels_.activation_forward(kernels_.tokens, ffn_);
-    if (gathers_) {
+    if (one_by_one()) {
+      list.compute(Part::mlp, fc1_.forward * 0.5, Piece::kNone, parameters / 2);
+      list.compute(Part::mlp, fc1_.forward * 0.5 + activation, Piece::kNone, parameters / 2);
+    } else if (gathers_) {
       kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_), activation, input_,
                                 parameters);
     } else {
@@ -43,12 +46,23 @@ class DenseFeedForward final : public FeedForward {
                          parameters_.fc2 / kernels_.plan.tp + parameters_.fc2_bias);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
+    for (int i = 0; one_by_one() && i < 2; ++i) {
+      list.compute(Part::mlp, fc1_.input_gradient * 0.5);
+      list.weight_gradient(Part::mlp, fc1_.weight_gradient * 0.5, Piece::kNone, parameters_.fc1 / 2);
+    }
+    if (one_by_one()) return Piece::kNone;
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_,
                                     gathers_ ? kernels_.bytes : 0, recompute,
                                     kernels_.model.gated_ffn && kernels_.plan.gate_apart ? 2 : 1);
   }
 
  private:
+  // Gate and up may be FSDP's units, each waited for before its own product.
+  [[nodiscard]] bool one_by_one() const {
+    const Plan& plan = kernels_.plan;
+    return plan.wrap_least > 0 && plan.tp == 1 && kernels_.model.gated_ffn && plan.gate_apart;
+  }
+
   const LayerKernels& kernels_;
   LayerParameters parameters_;
   double ffn_;

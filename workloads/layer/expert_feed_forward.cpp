@@ -381,7 +381,8 @@ class ExpertFeedForward final : public FeedForward {
 std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
                                                  const LayerParameters& parameters) {
   if (kernels.plan.sliced_experts()) return sliced_experts(kernels, parameters);
-  if (kernels.plan.looped_experts()) return looped_experts(kernels, parameters);
+  if (kernels.plan.looped_experts() && !kernels.model.experts.biases)
+    return looped_experts(kernels, parameters);
   return std::make_unique<ExpertFeedForward>(kernels, parameters);
 }
 }  // namespace topsim::workloads

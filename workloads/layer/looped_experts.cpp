@@ -3,9 +3,8 @@
 // which the host waits for the accelerator before every expert. T tokens, each at K of E experts:
 //
 //   router   T x E x h; softmax in fp32, top-k, one-hot masks
-//   experts  for each of E: torch.where of its mask, whose size the host reads; its rows picked by index,
-//   gate,
-//            up, activation, down, the product with the probabilities, index_add_ into zeros
+//   experts  for each of E: torch.where of its mask, whose size the host reads; its rows picked by index;
+//            gate, up, activation, down; the product with the probabilities; index_add_ into zeros
 // and backward: rows of the gradient picked by index; those of the input put by index into T zeros, which are
 // then added, expert by expert.
 #include "workloads/layer/blocks.hpp"
@@ -16,6 +15,9 @@ namespace {
 // Kernels of torch.where (aten/src/ATen/native/cuda/Nonzero.cu): two to count, two to select, and one for
 // each dimension's indices; of the router: softmax, top-k, sum, quotient, cast, one-hot's zeros and scatter.
 constexpr double kWhereKernels = 6, kRouterKernels = 7;
+// index_put_ that adds (Indexing.cu, index_put_with_sort_kernel): the linear index, an iota, two of the sort,
+// the sum; and the zeros before it. The probabilities' index has the same backward pass, of few bytes.
+constexpr double kPutKernels = 6;
 
 class LoopedExperts final : public FeedForward {
  public:
@@ -40,13 +42,14 @@ class LoopedExperts final : public FeedForward {
       return kernels.compute.memory_bound(rows_moved * hidden * kernels.element, kind, each * count);
     };
     constexpr MemoryKernel kPlain = MemoryKernel::elementwise, kIndexed = MemoryKernel::indexed;
-    forward_ = moved(2 * rows, 1, kIndexed) + fc1_.forward + kernels.activation_forward(rows, ffn) +
-               fc2_.forward + moved(2 * rows, 2, kPlain) + moved(3 * rows, 1, kIndexed);
+    activation_forward_ = kernels.activation_forward(rows, ffn);
+    forward_ = moved(2 * rows, 1, kIndexed) + fc1_.forward + activation_forward_ + fc2_.forward +
+               moved(2 * rows, 2, kPlain) + moved(3 * rows, 1, kIndexed);
     zeros_ = kernels.compute.memory_bound(tokens * hidden * kernels.element, kPlain, 1);
     // The product's gradients by rows and by probabilities, and the latter's sum.
     answers_backward_ = moved(2 * rows, 1, kIndexed) + moved((2 + 3 + 1) * rows, 3, kPlain);
     activation_backward_ = kernels.activation_backward(rows, ffn);
-    inputs_backward_ = moved(count * tokens, 1, kPlain) + moved(3 * rows, 1, kIndexed) +
+    inputs_backward_ = moved(count * tokens, 2 * kPutKernels - 1, kPlain) + moved(3 * rows, 1, kIndexed) +
                        moved(3 * (count - 1) * tokens, 1, MemoryKernel::add);
     if (experts.shared > 0)
       shared_ = dense_feed_forward(kernels, parameters, static_cast<double>(experts.shared) * ffn, false);
@@ -65,6 +68,11 @@ class LoopedExperts final : public FeedForward {
   int backward(PieceList& list, RecomputeKind recompute) const override {
     if (shared_) shared_->backward(list, recompute);
     list.compute(Part::experts, answers_backward_ + fc2_.input_gradient);
+    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
+      KernelCost again = activation_forward_;
+      again.flops = 0;
+      list.compute(Part::experts, again);
+    }
     list.weight_gradient(Part::experts, fc2_.weight_gradient, Piece::kNone, parameters_.expert_fc2);
     list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);
     list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1);
@@ -84,7 +92,7 @@ class LoopedExperts final : public FeedForward {
   LayerParameters parameters_;
   double experts_;
   KernelCost router_forward_, router_input_, router_weight_, where_, zeros_;
-  KernelCost forward_, answers_backward_, activation_backward_, inputs_backward_;
+  KernelCost forward_, activation_forward_, answers_backward_, activation_backward_, inputs_backward_;
   Linear fc1_, fc2_;
   std::unique_ptr<FeedForward> shared_;
 };

@@ -87,8 +87,8 @@ class Adapters {
     if (part == Part::experts) return index == 0 ? expert_fc2_ : expert_fc1_;
     return none_;
   }
-  // Adds the adapters after the `index`-th frozen piece of that part that has weights. The two products of
-  // experts are one piece.
+  // Adds the adapters after the `index`-th frozen piece of that part that has weights. The products of
+  // experts are one piece, or one for each expert of a loop, and their adapters follow the first.
   void forward(PieceList& list, Part part, int index) const {
     if (part == Part::attention) forward(list, index == 0 ? qkv_ : proj_);
     if (part == Part::mlp) forward(list, index == 0 ? fc1_ : fc2_);

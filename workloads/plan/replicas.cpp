@@ -119,10 +119,13 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   };
   if (spec.wrap_least && !plan.inference()) {
     plan.wrap_least = *spec.wrap_least;
-    if (defaults.family != FrameworkFamily::fsdp || !plan.shards.by_unit || plan.pp > 1 ||
-        workload.model.experts.count > 0)
-      mistakes.add("plan.wrap_least", "only FSDP's sharded parameters of a dense model come in units by size",
-                   "leave it out, or use framework fsdp with zero 3, pp 1 and no experts");
+    const bool first = defaults.family == FrameworkFamily::fsdp && !defaults.copies_gathered;
+    if (!first || !plan.shards.by_unit || plan.pp > 1 || workload.task == Task::lora ||
+        workload.model.experts.count > 0 || workload.model.prediction_layers > 0)
+      mistakes.add(
+          "plan.wrap_least",
+          "only the first FSDP's sharded and trained parameters of a dense model come in units by size",
+          "leave it out, or use framework fsdp@2024-flat with zero 3, pp 1 and no experts or adapters");
   }
   if (defaults.reduces_units && (plan.shards.by_unit || plan.zero < 2))
     return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");

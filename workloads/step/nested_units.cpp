@@ -5,12 +5,14 @@
 //              (the model's, gathered before all; where that is the root's, it stays and is in no order),
 //              head
 //   gathers    are launched where they are read; each may start when the one before the last that was freed
-//              has been computed with (limit_all_gathers)
+//              has been computed with (limit_all_gathers, which makes the host wait; here the gather alone)
 //   backward   a unit is gathered before its gradients are, and the one before it in the order is launched
 //              (BACKWARD_PRE); its gradients are reduced when they are complete
 //   recompute  of a layer begins behind the first unit of its backward pass, which is whole then. All others
 //              are gathered for it and freed behind it, the one that had been launched ahead too, and are
 //              gathered once more for their gradients: a checkpoint that is around units gathers them twice.
+//              The last of them are freed when the first gradients are complete, not where they were read.
+//   pieces     that read several units (queries, keys and values; gate and up of tensor ranks) wait for all
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -61,9 +63,10 @@ Ordered in_order(const ChunkParameters& chunk, double least) {
   }
   result.first.push_back(static_cast<int>(held.units.size()));
   add(chunk.units.back(), chunk.unit_gradients.back());
-  if (held.units[kEmbedding] < least) {
-    held.units[kAround] += std::exchange(held.units[kEmbedding], 0);
-    held.unit_gradients[kAround] += std::exchange(held.unit_gradients[kEmbedding], 0);
+  for (const std::size_t end : {std::size_t{kEmbedding}, held.units.size() - 1}) {
+    if (held.units[end] >= least) continue;
+    held.units[kAround] += std::exchange(held.units[end], 0);
+    held.unit_gradients[kAround] += std::exchange(held.unit_gradients[end], 0);
   }
   held.unit_gathers[kAround] = {held.units[kAround]};
   result.stays = held.units[kAround] < least;
@@ -89,12 +92,10 @@ class NestedUnits final : public DataParallel {
       use(kEmbedding, Phase::forward);
     } else if (is_head()) {
       use(head(), Phase::forward);
-    } else if (plan_.frozen()) {  // pieces say what they train
-      for (int place = begin(); place < end(); ++place) use(place, Phase::forward);
     }
   }
   void reads(int, Weights, double parameters, int) override {
-    if (layer_ >= 0 && !is_head() && !plan_.frozen()) advance(parameters, end(), Phase::forward);
+    if (layer_ >= 0 && !is_head()) advance(parameters, end(), Phase::forward);
   }
   void after_forward(int, int unit) override {
     if (unit == 0) return free(kEmbedding);
@@ -120,7 +121,7 @@ class NestedUnits final : public DataParallel {
   }
   void completes(int, Weights, double parameters, bool last) override {
     ++piece_;
-    if (layer_ < 0 || is_head() || plan_.frozen()) return;
+    if (layer_ < 0 || is_head()) return;
     if (!completing_) end_recompute();
     position_ += parameters;
     for (int place = end() - 1; place >= entered_; --place)
@@ -128,14 +129,17 @@ class NestedUnits final : public DataParallel {
     enter_what_is_next();
   }
   void after_backward(int, int unit, bool last) override {
-    if (unit == 0) return leave(kEmbedding, last);
     if (is_head()) return leave(head(), last);
+    if (unit == 0) {
+      leave(kEmbedding, last);
+      return leave(kAround, last);  // the embedding may be a part of it
+    }
     for (int place = end() - 1; place >= begin(); --place) {
       enter(place);
       leave(place, last);
     }
     completing_ = false;
-    if (unit == 1) leave(kAround, last);
+    if (unit == 1 && order_.held.units[kEmbedding] > 0) leave(kAround, last);
   }
   void end_of_backward(int, bool last) override {
     std::fill(left_.begin(), left_.end(), false);
@@ -213,14 +217,14 @@ class NestedUnits final : public DataParallel {
     if (left_[at(place)]) return;
     use(place, Phase::backward);
     const int next = before(place);
-    if (next >= 0 && !left_[at(next)]) launch(next);
+    if (plan_.overlap_param_gather && next >= 0 && !left_[at(next)]) launch(next);
   }
   // Units that the next products of the backward pass read.
   void enter_what_is_next() {
     const std::vector<ChunkParameters::Gradient>& pieces = order_.held.gradients;
     const double done = completing_ ? position_ : 0;
     const double next = at(piece_) < pieces.size() ? pieces[at(piece_)].parameters : 0;
-    const double until = plan_.frozen() ? 0 : size() - done - next;
+    const double until = size() - done - next;
     while (entered_ > begin() && order_.nested[at(entered_ - 1)].end > until + 0.5) enter(--entered_);
   }
   void leave(int place, bool last) {

@@ -1,6 +1,6 @@
 // Gathers and reductions of units whose parameters are in shards, and which units are whole. When each of
-// them happens is the framework's (units.cpp, nested_units.cpp). All share one communicator, so NCCL runs
-// them in the order of their launch.
+// them happens is the framework's (units.cpp, nested_units.cpp). Those of one group share a
+// communicator, so NCCL runs them in the order of their launch.
 #pragma once
 
 #include <deque>

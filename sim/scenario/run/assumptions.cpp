@@ -33,6 +33,8 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
     phrase += fmt::format(" ({} describes TPUs)", full_name(newest));
   } else if (set.release == newest.compiled) {
     phrase += ", whose compiler makes micro-pipelines";
+  } else if (set.release == newest.by_size) {
+    phrase += ", the first FSDP, whose units may be parts of layers";
   } else if (&set != &newest) {
     const std::string lacks = workloads::lacks_of(set, workload);
     const bool later = set.release > std::to_string(workload.host.software_year);
