@@ -46,11 +46,13 @@ class DenseFeedForward final : public FeedForward {
                          parameters_.fc2 / kernels_.plan.tp + parameters_.fc2_bias);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
-    for (int i = 0; one_by_one() && i < 2; ++i) {
-      list.compute(Part::mlp, fc1_.input_gradient * 0.5);
-      list.weight_gradient(Part::mlp, fc1_.weight_gradient * 0.5, Piece::kNone, parameters_.fc1 / 2);
+    if (one_by_one()) {
+      for (int i = 0; i < 2; ++i) {
+        list.compute(Part::mlp, fc1_.input_gradient * 0.5);
+        list.weight_gradient(Part::mlp, fc1_.weight_gradient * 0.5, Piece::kNone, parameters_.fc1 / 2);
+      }
+      return Piece::kNone;
     }
-    if (one_by_one()) return Piece::kNone;
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_,
                                     gathers_ ? kernels_.bytes : 0, recompute,
                                     kernels_.model.gated_ffn && kernels_.plan.gate_apart ? 2 : 1);

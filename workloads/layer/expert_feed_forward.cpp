@@ -155,11 +155,8 @@ class ExpertFeedForward final : public FeedForward {
     const int arrived = there(list, Part::combine, false);
     list.compute(Part::experts, moves_.summed_backward + bias(kBiasBackward) + pad() + fc2_.input_gradient,
                  arrived);
-    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
-      KernelCost again = kernels_.activation_forward(rows_, ffn_);
-      again.flops = 0;
-      list.compute(Part::experts, again);
-    }
+    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation)
+      list.compute(Part::experts, kernels_.activation_again(rows_, ffn_));
     list.weight_gradient(Part::experts, fc2_.weight_gradient, Piece::kNone, parameters_.expert_fc2 / owned(),
                          weights());
     list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);

@@ -108,6 +108,11 @@ class LayerKernels {
   [[nodiscard]] KernelCost bias_forward(double elements) const;  // where a kernel of its own adds it
   // Between FC1 and FC2, with that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
+  [[nodiscard]] KernelCost activation_again(double count, double ffn) const {  // no FLOPs of the model
+    KernelCost cost = activation_forward(count, ffn);
+    cost.flops = 0;
+    return cost;
+  }
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 

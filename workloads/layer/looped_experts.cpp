@@ -42,9 +42,9 @@ class LoopedExperts final : public FeedForward {
       return kernels.compute.memory_bound(rows_moved * hidden * kernels.element, kind, each * count);
     };
     constexpr MemoryKernel kPlain = MemoryKernel::elementwise, kIndexed = MemoryKernel::indexed;
-    activation_forward_ = kernels.activation_forward(rows, ffn);
-    forward_ = moved(2 * rows, 1, kIndexed) + fc1_.forward + activation_forward_ + fc2_.forward +
-               moved(2 * rows, 2, kPlain) + moved(3 * rows, 1, kIndexed);
+    activation_again_ = kernels.activation_again(rows, ffn);
+    forward_ = moved(2 * rows, 1, kIndexed) + fc1_.forward + kernels.activation_forward(rows, ffn) +
+               fc2_.forward + moved(2 * rows, 2, kPlain) + moved(3 * rows, 1, kIndexed);
     zeros_ = kernels.compute.memory_bound(tokens * hidden * kernels.element, kPlain, 1);
     // The product's gradients by rows and by probabilities, and the latter's sum.
     answers_backward_ = moved(2 * rows, 1, kIndexed) + moved((2 + 3 + 1) * rows, 3, kPlain);
@@ -68,11 +68,8 @@ class LoopedExperts final : public FeedForward {
   int backward(PieceList& list, RecomputeKind recompute) const override {
     if (shared_) shared_->backward(list, recompute);
     list.compute(Part::experts, answers_backward_ + fc2_.input_gradient);
-    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
-      KernelCost again = activation_forward_;
-      again.flops = 0;
-      list.compute(Part::experts, again);
-    }
+    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation)
+      list.compute(Part::experts, activation_again_);
     list.weight_gradient(Part::experts, fc2_.weight_gradient, Piece::kNone, parameters_.expert_fc2);
     list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);
     list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1);
@@ -92,7 +89,7 @@ class LoopedExperts final : public FeedForward {
   LayerParameters parameters_;
   double experts_;
   KernelCost router_forward_, router_input_, router_weight_, where_, zeros_;
-  KernelCost forward_, activation_forward_, answers_backward_, activation_backward_, inputs_backward_;
+  KernelCost forward_, activation_again_, answers_backward_, activation_backward_, inputs_backward_;
   Linear fc1_, fc2_;
   std::unique_ptr<FeedForward> shared_;
 };
