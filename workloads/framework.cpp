@@ -14,7 +14,9 @@ namespace topsim::workloads {
 std::span<const Framework> frameworks() {
   static const std::array table{megatron_2025(),
                                 megatron_2025_fsdp(),
+                                megatron_2025_mlperf(),
                                 megatron_2024(),
+                                megatron_2024_mlperf(),
                                 megatron_2024_core06(),
                                 megatron_2023(),
                                 megatron_2023_llama(),

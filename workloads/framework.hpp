@@ -201,6 +201,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling
   bool shares_expert_adapters = false;                 // task lora: one for all experts of a rank
   AdapterFacts adapter;                                // task lora
+  bool lora_scripts = false;                           // task lora: what scripts set (scripts.cpp)
   bool gathers_narrow_blocks = false;                  // gathers_narrow of formats with block scales
   // megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in fp32 the
   // maximum (read), its subtraction, the exponentials and the division (read and written each) and the sum

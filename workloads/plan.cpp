@@ -37,9 +37,10 @@ int Plan::global_stage(int stage, int chunk) const {
   return chunk * pp + stage;
 }
 
-Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
+Plan resolve(const WorkloadSpec& given, std::uint32_t accelerators) {
   Mistakes mistakes;
-  const Framework& defaults = framework_of(workload);
+  const Framework& defaults = framework_of(given);
+  const WorkloadSpec workload = scripted(given);
   check_shape(workload, accelerators, mistakes);
 
   const PlanSpec& spec = workload.plan;

@@ -245,6 +245,8 @@ struct Plan : KernelFacts, ExchangeFacts {
 // REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
 // those of a scenario ("workload.plan.tp").
 [[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
+// The workload with what the scripts of its release (MLPerf's) set in places that it leaves open.
+[[nodiscard]] WorkloadSpec scripted(WorkloadSpec workload);
 // The recompute and the ZeRO stage of a plan, with the framework's default where it gives none.
 [[nodiscard]] int zero_meant(const PlanSpec& spec, const Framework& defaults);
 [[nodiscard]] RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults);

@@ -52,6 +52,10 @@ constexpr Hint kValues[] = {
     {"framework", "pytorch", kPyTorch},
     {"framework", "torch", kPyTorch},
     {"framework", "nemo", kNemo},
+    {"framework", "megatron-bridge", R"("megatron@2025")"},
+    {"framework", "mlperf", R"("megatron@2024-mlperf" to v4.1, "megatron@2025-mlperf" from v5.0 on)"},
+    {"framework", "paxml", R"("pax")"},
+    {"framework", "zero3", R"("deepspeed" or "fsdp", with plan.zero 3)"},
     {"framework", "torchtitan", kTorchtitan},
     {"framework", "composer", kFoundry},
     {"framework", "llm-foundry", kFoundry},
@@ -71,7 +75,7 @@ constexpr Hint kValues[] = {
 
 std::string_view find(std::span<const Hint> hints, std::string_view where, std::string_view word) {
   for (const Hint& each : hints)
-    if (each.where == where && each.word == lower_case(word)) return each.says;
+    if (each.where == where && each.word == lower_case(word.substr(0, word.find('@')))) return each.says;
   return {};
 }
 }  // namespace

@@ -7,7 +7,9 @@ namespace topsim::workloads {
 
 [[nodiscard]] Framework megatron_2025();
 [[nodiscard]] Framework megatron_2025_fsdp();
+[[nodiscard]] Framework megatron_2025_mlperf();
 [[nodiscard]] Framework megatron_2024();
+[[nodiscard]] Framework megatron_2024_mlperf();
 [[nodiscard]] Framework megatron_2024_core06();
 [[nodiscard]] Framework megatron_2023();
 [[nodiscard]] Framework megatron_2023_llama();

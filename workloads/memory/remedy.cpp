@@ -127,7 +127,8 @@ Change larger(int PlanSpec::*dimension, const char* name, int factor) {
 
 // What only adapters beside frozen weights have. Weights of 8 bits cost nothing where products read 8 bits,
 // else a pass that expands them; fewer adapters keep fewer inputs, but train less.
-std::vector<Change> adapter_changes(const WorkloadSpec& workload) {
+std::vector<Change> adapter_changes(const WorkloadSpec& given) {
+  const WorkloadSpec workload = scripted(given);
   const auto frozen = [](Precision format) {
     return [format](WorkloadSpec& w) {
       w.precision.frozen_weights = format;

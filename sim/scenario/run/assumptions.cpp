@@ -108,7 +108,7 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   say_stages(given, plan, facts);
   say_experts(given, plan, workload.model, facts);
   if (plan.task == workloads::Task::lora && !workload.lora) {
-    const workloads::LoraSpec usual;
+    const workloads::LoraSpec usual = workloads::scripted(workload).lora.value_or(workloads::LoraSpec{});
     facts.assumed.push_back(
         {fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")),
          "workload.lora"});

@@ -39,6 +39,7 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
 
 WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workloads::PlanSpec& spec = workload.plan;
+  workload = workloads::scripted(std::move(workload));
   const workloads::Framework& release = workloads::framework_of(workload);
   workload.framework = workloads::full_name(release);
   fill(workload.sequence, plan.sequence);
