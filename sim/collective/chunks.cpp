@@ -9,7 +9,7 @@ namespace topsim::collective {
 std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels,
                          std::int64_t bytes, const nccl::CommunicatorFacts& facts) {
   const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
-                             : protocol == Protocol::ll128 ? 5120 << 10
+                             : protocol == Protocol::ll128 ? 4800 << 10
                                                            : facts.buffers.buffer) /
                             nccl::kSlots;
   if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
@@ -52,8 +52,8 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
 double piece_bytes(const Choice& choice, double share, double chunk) {
   constexpr double kMostPieces = 512;
   if (choice.protocol == Protocol::simple) return chunk;
-  const double threads =
-      nccl::kThreads[nccl::row(choice.protocol)] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
+  const double threads = choice.algorithm == Algorithm::tree ? nccl::kTreeThreads / 2.0
+                                                             : nccl::kThreads[nccl::row(choice.protocol)];
   const double pass = threads * (choice.protocol == Protocol::ll ? 8 : 60);
   return std::min(chunk, std::max(pass, share / kMostPieces));
 }

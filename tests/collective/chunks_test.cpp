@@ -76,6 +76,34 @@ TEST(Chunks, OfRingsAreHalfABufferAndOfTreesASlot) {
   }
 }
 
+// LL128 has 120 numbers of 8 bytes for each of 640 threads in eight slots: 614,400 bytes a slot, of which 15
+// of 16 are payload. A tree's chunk is halved while it makes too few loops: here (2 boxes of 8, 16 channels,
+// depth 1 + 1 + 0.8) below 22.4 of them, and while it is above 128 KiB.
+TEST(Chunks, OfLL128CarryFifteenSixteenthsOfASlot) {
+  const CommunicatorFacts facts = eight_heads(2, {});
+  const auto chunk = [&](Algorithm algorithm, std::int64_t bytes) {
+    return chunk_bytes(CollectiveKind::all_reduce, algorithm, Protocol::ll128, 16, bytes, facts);
+  };
+  EXPECT_EQ(chunk(Algorithm::ring, kMiB), 576'000);
+  EXPECT_EQ(chunk(Algorithm::tree, kGiB), 576'000);
+  EXPECT_EQ(chunk(Algorithm::tree, 16 * 576'000 * 22), 288'000);
+}
+
+// All 640 threads of a channel work in a tree: with LL and LL128 448 reduce upwards and 192 broadcast
+// downwards, so a pass moves 3,584 and 1,536 bytes with LL, 26,880 and 11,520 with LL128. A ring's 512 (LL)
+// and 640 threads move all of a pass.
+TEST(Chunks, APassOfATreeIsTheMeanOfBothDirections) {
+  const auto pass = [](Algorithm algorithm, Protocol protocol) {
+    Choice choice;
+    choice.algorithm = algorithm, choice.protocol = protocol;
+    return piece_bytes(choice, 0, 1e9);
+  };
+  EXPECT_EQ(pass(Algorithm::tree, Protocol::ll), (3'584 + 1'536) / 2);
+  EXPECT_EQ(pass(Algorithm::tree, Protocol::ll128), (26'880 + 11'520) / 2);
+  EXPECT_EQ(pass(Algorithm::ring, Protocol::ll), 512 * 8);
+  EXPECT_EQ(pass(Algorithm::ring, Protocol::ll128), 640 * 60);
+}
+
 // AWS's network plugin sets buffer and chunk sizes on P5, unless the job does. The settings of one job must
 // not appear in the next, though both share the cache of searches.
 TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {

@@ -65,8 +65,7 @@ std::string_view needs_of(Algorithm algorithm) {
       return "CollNetChain needs a network plugin that declares it; none is public";
     case Algorithm::nvls:
       return "NVLS needs NVSwitches that sum, and between nodes topology.fabric.sharp; it neither broadcasts "
-             "nor "
-             "reduces to one";
+             "nor reduces to one, and gathers and scatters among up to 32 accelerators";
     case Algorithm::nvls_tree:
       return "NVLSTree does all-reduces alone, and needs NVSwitches that sum and several nodes";
     case Algorithm::pat:
@@ -94,6 +93,7 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
     case Algorithm::nvls:
       if (rooted(kind)) return false;
       if (!facts_.nvls || (several && (!facts_.collnet || gathers(kind)))) return false;
+      if (gathers(kind) && facts_.max_local_ranks > kNvlsGatherRanks) return false;
       break;
     case Algorithm::nvls_tree:
       if (kind != CollectiveKind::all_reduce || !facts_.nvls || !several) return false;

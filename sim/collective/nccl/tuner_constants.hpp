@@ -81,6 +81,11 @@ inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
 inline constexpr std::array<int, 3> kThreadBytes = {8, 8, 64};
 inline constexpr std::array<int, 3> kThreads = {512, 640, 512};
 inline constexpr int kSlowRingThreads = 256;
+// A tree has all threads (NCCL_MAX_NTHREADS) in every protocol. Some reduce upwards while the others
+// broadcast downwards (all_reduce.h, runTreeSplit: with LL and LL128 448 and 192), half of them in the mean.
+inline constexpr int kTreeThreads = 640;
+// NCCL_MAX_NVLS_ARITY: NVLS gathers and scatters in boxes of so many at most (enqueue.cc).
+inline constexpr int kNvlsGatherRanks = 32;
 
 // NCCL_STEPS (device.h): the slots of a channel's buffer, and so the most chunks in flight on a connection.
 inline constexpr int kSlots = 8;
