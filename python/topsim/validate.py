@@ -26,8 +26,8 @@ def validate(families: Union[Name, Sequence[Name], None] = None, *, jobs: int = 
     jobs       simulations at once; 0: one per core. The answer does not depend on it
     progress   None: a tqdm bar where a person looks; True, False, or a function of (cases_done, cases, 0, 0, 0)
 
-    What misses its bar is not an exception: see `passed`. Raises ConfigError for a name that nothing has, a file that is
-    not there and mistakes in one, ValueError for
+    What misses its bar is not an exception: see `passed`; nor is a row whose scenario is wrong: its `problem` says why.
+    Raises ConfigError for a name that nothing has, a file that is not there and a table that cannot be read, ValueError for
     negative `jobs`, KeyboardInterrupt on Ctrl-C.
     """
     if jobs < 0:
@@ -58,7 +58,7 @@ class Validation:
     @property
     def families(self) -> Dict[str, Dict[str, Any]]:
         """{name: {n, mean_abs_error, median_abs_error, percentile_90_abs_error, max_abs_error, bias, kendall_tau, ...,
-        bar, goal, passed}}: shares; `bar` is what may not be exceeded."""
+        bar, goal, passed}}: shares, None where no case could be simulated; `bar` is what may not be exceeded."""
         return json.loads(self._text)["families"]
 
     @property
@@ -101,7 +101,8 @@ class Validation:
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the families, with their mean errors as bars."""
-        families = self._dict["families"]
+        families = {name: {key: 0.0 if value is None else value for key, value in family.items()}
+                    for name, family in self._dict["families"].items() if family["mean_abs_error"] is not None}
         most = max([family["mean_abs_error"] for family in families.values()], default=0) or 1.0
         rows = [((name, str(family["n"]), f"{family['mean_abs_error']:.1%}", f"{family['max_abs_error']:.1%}",
                   f"{family['bias']:+.1%}"), family["mean_abs_error"] / most) for name, family in families.items()]

@@ -79,6 +79,7 @@ class TableReader {
     }
     base_ = config::to_text(base.value());
     for (std::size_t i = 0; i < columns.size(); ++i) columns_.push_back(columns[i].text());
+    if (rows.size() == 0) reader_.problem(rows, "there are no rows", "one for each measurement");
     for (std::size_t i = 0; i < rows.size(); ++i) read_row(rows[i]);
     for (const auto& [row, at] : read_) check(row, file_.cases[at]);
   }

@@ -94,14 +94,32 @@ std::string cases_text(const std::vector<Prediction>& predictions) {
   return text;
 }
 
+// Why cases were not simulated, each reason once.
+std::string reasons(const std::vector<Prediction>& predictions) {
+  std::vector<std::pair<std::string, std::vector<const Prediction*>>> found;
+  for (const Prediction& p : predictions) {
+    if (p.predicted || p.problem.empty()) continue;
+    auto at =
+        std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.first == p.problem; });
+    if (at == found.end()) at = found.insert(found.end(), {p.problem, {}});
+    at->second.push_back(&p);
+  }
+  std::string text;
+  for (const auto& [problem, who] : found)
+    text += fmt::format("  {}{}: {}\n", who.front()->name,
+                        who.size() > 1 ? fmt::format(" and {} more", who.size() - 1) : "", problem);
+  return text.empty() ? "" : "\nnot simulated\n" + text;
+}
+
 // With the bar of every family: for a wide window, or for grep and sort.
 constexpr std::size_t kWideColumns = 120;  // beside the family's name; most bars are shorter than 45
 std::string wide_table(const Report& report, std::size_t width) {
+  const auto figure = [](const Summary& s, double share) { return s.none() ? "" : percent(share); };
   const auto line = [&](const std::string& name, const Summary& s) {
     return fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", name,
-                       width, s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90),
-                       percent(s.max), signed_percent(s.bias), tau_text(s.tau), tau_text(s.tau_beyond_noise),
-                       slope_text(s), verdict(s, report.complete));
+                       width, s.cases, figure(s, s.mean), figure(s, s.median), figure(s, s.percentile_90),
+                       figure(s, s.max), s.none() ? "" : signed_percent(s.bias), tau_text(s.tau),
+                       tau_text(s.tau_beyond_noise), slope_text(s), verdict(s, report.complete));
   };
   std::string text =
       fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", "family",
@@ -115,13 +133,14 @@ std::string wide_table(const Report& report, std::size_t width) {
 // The same figures in 80 columns; bars only where they, or goals, are missed.
 constexpr std::size_t kNarrowColumns = 54;
 std::string narrow_table(const Report& report, std::size_t width) {
-  const auto figure = [](double share) { return fmt::format("{:.1f}", share * 100); };
+  const auto number = [](double share) { return fmt::format("{:.1f}", share * 100); };
+  const auto figure = [&](const Summary& s, double share) { return s.none() ? "" : number(share); };
   const auto line = [&](const std::string& name, const Summary& s) {
     return fmt::format("{} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5} {:>4} {:>5} {:>5}\n",
-                       report::pad_right(report::clip(name, width), width), s.cases, figure(s.mean),
-                       figure(s.median), figure(s.percentile_90), figure(s.max),
-                       fmt::format("{:+.1f}", s.bias * 100), tau_text(s.tau), tau_text(s.tau_beyond_noise),
-                       s.slope ? figure(*s.slope) : "");
+                       report::pad_right(report::clip(name, width), width), s.cases, figure(s, s.mean),
+                       figure(s, s.median), figure(s, s.percentile_90), figure(s, s.max),
+                       s.none() ? "" : fmt::format("{:+.1f}", s.bias * 100), tau_text(s.tau),
+                       tau_text(s.tau_beyond_noise), s.slope ? number(*s.slope) : "");
   };
   std::string text =
       fmt::format("{:<{}} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5} {:>4} {:>5} {:>5}\n", "errors in %", width,
@@ -147,12 +166,13 @@ Json json_of(const Bar& bar) {
 }
 
 Json json_of(const Summary& s, bool complete) {
+  const auto figure = [&](double share) { return s.none() ? Json() : Json(share); };
   return {{"n", s.cases},
-          {"mean_abs_error", s.mean},
-          {"median_abs_error", s.median},
-          {"percentile_90_abs_error", s.percentile_90},
-          {"max_abs_error", s.max},
-          {"bias", s.bias},
+          {"mean_abs_error", figure(s.mean)},
+          {"median_abs_error", figure(s.median)},
+          {"percentile_90_abs_error", figure(s.percentile_90)},
+          {"max_abs_error", figure(s.max)},
+          {"bias", figure(s.bias)},
           {"kendall_tau", s.tau ? Json(*s.tau) : Json()},
           {"tau_pairs", s.pairs},
           {"kendall_tau_of_pairs", s.tau_of_pairs ? Json(*s.tau_of_pairs) : Json()},
@@ -174,6 +194,7 @@ std::string to_text(const Report& report, bool cases, std::size_t columns) {
   text += width + kWideColumns <= columns
               ? wide_table(report, width)
               : narrow_table(report, std::clamp<std::size_t>(columns - kNarrowColumns, 16, width));
+  if (!cases) text += reasons(report.predictions);
   if (!report.complete) text += "\ninterrupted: bars are of all cases, and not judged\n";
   for (const std::string& line : report::wrap("\ntau: agreement with the published order of a series (1: the "
                                               "same order), clear: of pairs that differ by "

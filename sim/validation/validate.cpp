@@ -123,6 +123,13 @@ void predict_step(const scenario::Scenario& scenario, const topology::Catalogue&
   }
 }
 
+std::string in_a_line(const Problem& problem) {
+  std::string text = problem.message;
+  if (!problem.path.empty()) text += " at " + problem.path;
+  const std::string& remedy = problem.label.empty() ? problem.help : problem.label;
+  return remedy.empty() ? text : text + ": " + remedy;
+}
+
 Predicted predict(const Case& c, const topology::Catalogue& catalogue, const config::Library& library,
                   const std::shared_ptr<collective::Searches>& searches, executor::Progress& progress) {
   Predicted out;
@@ -144,7 +151,7 @@ Predicted predict(const Case& c, const topology::Catalogue& catalogue, const con
       results[i].predicted = seconds(rows.front().time);
     }
   } catch (const ConfigError& error) {
-    out.problem = error.problems().front().message;
+    out.problem = in_a_line(error.problems().front());
     for (Prediction& p : results) p.problem = out.problem;
   }
   return out;

@@ -20,7 +20,7 @@ struct Prediction {
   std::optional<Share> share;       // which, of Figure::share
   double published = 0;             // s, bytes, a share, or a ratio of costs
   std::optional<double> predicted;  // the same; unset: it could not be simulated
-  std::string problem;              // why not
+  std::string problem;              // why not, where, and what to do, in one line
   bool fits = true;                 // the model's memory, as the product counts it
   // Steps that share `ranking` differ in layout only, those that share `series` in size only.
   std::string ranking, series;
@@ -39,6 +39,7 @@ struct Summary {
   std::optional<double> tau_beyond_noise;  // as tau, of pairs that were published further apart than noise
   std::size_t pairs = 0, distinct_pairs = 0, series = 0;  // that they are of
   Bar bar, goal;
+  [[nodiscard]] bool none() const { return failed == cases; }  // no figure below says anything
   [[nodiscard]] bool meets(const Bar& limits) const;
   [[nodiscard]] bool passed() const { return failed == 0 && meets(bar); }
 };

@@ -67,7 +67,11 @@ pages.validate = () => {
   element("headline").textContent = "Predicted and published";
   element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction." +
     (result.complete ? "" : " Interrupted: this is what was done.");
-  if (cases.length === 0) return element("main").replaceChildren("No case could be simulated.");
+  if (cases.length === 0) {
+    const reasons = [...new Set(result.cases.map((each) => each.problem).filter(Boolean))];
+    element("main").innerHTML = `<p>No case could be simulated.</p><ul>${reasons.map((each) => `<li>${escapeText(each)}</li>`).join("")}</ul>`;
+    return;
+  }
   const within = (share) => size.filter((each) => each <= share).length / size.length;
   element("sentence").innerHTML = unbroken(`Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
     `${percent(within(0.25))} within 25 %. The furthest is off by ${percent(size[size.length - 1])}.`);
@@ -75,7 +79,7 @@ pages.validate = () => {
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
     card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
     card("Cases", whole(cases.length), failed ? `${plural(failed, "case")} not simulated` : "all simulated") +
-    card("Families", whole(families.length), !result.complete ? "bars are not judged" : `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
+    card("Families", whole(families.length), !result.complete ? "bars are not judged" : families.every((family) => Object.keys(result.families[family].bar).length === 0) ? "no bar is set" : `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
   drawCloud(cases, families);
   drawErrors(relative);
   const barText = (bar) => Object.entries(bar).map(([key, value]) => `${key} ${key === "tau" ? value.toFixed(2) : percent(value)}`).join(", ");
