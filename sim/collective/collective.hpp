@@ -150,7 +150,7 @@ struct StepMessage {
   Bytes bytes;             // on the wire, the protocol's flags included
   std::uint16_t channel;
   std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
-  Duration latency{};                      // what one step of the protocol takes; 0: the route's and a send's
+  Duration latency{};                      // what one step of the protocol takes
   BytesPerSecond rate_cap{};               // what the channel can do; 0: none
   DeviceId from_nic{}, to_nic{};  // between boxes: the NICs that the channel names; invalid: the router's
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
@@ -161,7 +161,8 @@ struct StepMessage {
   [[nodiscard]] bool names_links() const { return way < kJoined; }
   // Messages of one line leave one after the other, whatever is still on its way; 0: none.
   std::uint32_t line = 0;
-  bool even = false;  // RouteQuery::even
+  bool even = false;   // RouteQuery::even
+  bool plain = false;  // a send between two GPUs: latency and cap are those of its route
 };
 struct StepPlan {
   Choice choice;  // what the messages implement: not choose()'s if that has no message form

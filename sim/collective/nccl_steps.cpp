@@ -30,6 +30,7 @@ std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, De
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = bytes.value() * part / parts, end = bytes.value() * (part + 1) / parts;
     out.push_back({0, 1, Bytes(end - begin), static_cast<std::uint16_t>(part), 0, 0});
+    out.back().plain = true;
   }
   return out;
 }
@@ -99,7 +100,7 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
                                    .even = message.even};
   message.way == StepMessage::kJoined ? usage.add_hop(query, 1) : usage.add(query, 1);
   usage.finish(1, out.usage);
-  if (message.latency == Duration{}) {  // of a plain send: message_parts()
+  if (message.plain) {
     as_message(usage, out);
     const double parts = usage.connections(gpus[message.from], gpus[message.to]);
     out.weight /= parts;

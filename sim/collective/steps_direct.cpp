@@ -62,7 +62,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
                         static_cast<std::uint16_t>(direct_connection(d) * parts + part),
                         0,
                         0,
-                        std::max(nearest_picosecond(latency), Duration(1)),
+                        nearest_picosecond(latency),
                         BytesPerSecond(rate / parts)};
         one.even = all;
         const std::uint32_t index = plan.add(one, after);

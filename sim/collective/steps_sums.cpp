@@ -63,7 +63,7 @@ class SumSteps {
   std::uint32_t send(std::uint32_t from, std::uint32_t to, const SumWay& way, int flow, std::int64_t bytes,
                      Microseconds start, double rate, std::vector<std::uint32_t> after) {
     StepMessage message{from, to, Bytes(bytes), static_cast<std::uint16_t>(flow), 0, 0};
-    message.latency = std::max(way.latency, Duration(1)) + nearest_picosecond(start);
+    message.latency = way.latency + nearest_picosecond(start);
     message.from_nic = way.from_nic, message.to_nic = way.to_nic;
     const std::tuple line(from, to, flow);
     if (!way.links.empty()) {

@@ -215,7 +215,7 @@ class Steps final : public Carrier {
     transfer.usage = path.usage;
     transfer.way = path.way;
     transfer.weight = path.weight;
-    if (!of_protocol(message)) {
+    if (message.plain) {
       transfer.rate_cap = path.rate_cap;
       transfer.latency = path.latency;
     }
@@ -275,15 +275,12 @@ class Steps final : public Carrier {
     return ends;
   }
 
-  // A step of a collective carries its own latency and rate cap; a plain send takes those of its route.
-  static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
-
   const Path& path_of(const collective::StepMessage& message, const Plan& plan) {
     if (message.names_links()) return plan.ways[message.way];
     const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
     const auto key = std::tuple(from, to, message.from_nic, message.to_nic, message.channel, message.way,
-                                of_protocol(message), message.even);
+                                message.plain, message.even);
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
     const collective::Activity lowered = lower(message, gpus);
@@ -318,7 +315,7 @@ class Steps final : public Carrier {
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   // By everything that determines a route: the ends, the NICs that a channel names, the channel, whether NICs
-  // are joined, whether it is a step of a collective, and whether all ranks get as much.
+  // are joined, whether it is a plain send, and whether all ranks get as much.
   std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, std::uint32_t, bool, bool>, Path>
       paths_;
   std::vector<Instance> instances_;
