@@ -136,9 +136,9 @@ TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   EXPECT_GT(layer(256) / layer(64), 2.5);
 }
 
-// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens. Only a divisor of
-// their number will do (65: 5 at a time), and at most the share of each stage (8 on 4 stages: 2). Kernels
-// start from graphs.
+// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens, in batches as even as
+// can be (65 in nine: 8 at a time; 17 in three: 6), and at most the share of each stage (8 on 4 stages: 2).
+// Kernels start from graphs.
 TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   WorkloadSpec workload = serving(Task::prefill);
   workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
@@ -147,10 +147,13 @@ TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
     workload.plan.global_batch = prompts, workload.plan.pp = stages;
     const Plan plan = resolve(workload, ranks(workload));
     EXPECT_TRUE(plan.host.graph);
+    EXPECT_EQ(plan.global_batch, prompts);
+    EXPECT_EQ(plan.micro_batches, (prompts + plan.micro_batch - 1) / plan.micro_batch);
     return plan.micro_batch;
   };
   EXPECT_EQ(together(64, 1), 8);
-  EXPECT_EQ(together(65, 1), 5);
+  EXPECT_EQ(together(65, 1), 8);
+  EXPECT_EQ(together(17, 1), 6);
   EXPECT_EQ(together(8, 4), 2);
   workload.plan.micro_batch = 1;
   EXPECT_EQ(together(64, 1), 1);
@@ -218,7 +221,7 @@ TEST(Inference, AsManyMicroBatchesAsStagesLeaveNoBubble) {
 }
 
 // One replica of four stages. A given micro_batch of 16 holds; else 64 requests are divided over the stages,
-// 16 each, and 66, which four does not divide, are decoded together. Prompts are read one by one.
+// 16 each, and 66 are 17, 17, 16 and 16, all of which take as long as 17. Prompts are read one by one.
 TEST(Inference, AReplicaDecodesAllItsRequestsAtOnce) {
   WorkloadSpec workload = serving(Task::decode, 4);
   workload.plan.grad_accumulation.reset();
@@ -228,7 +231,7 @@ TEST(Inference, AReplicaDecodesAllItsRequestsAtOnce) {
   workload.plan.micro_batch.reset();
   EXPECT_EQ(micro_batch(), 16);
   workload.plan.global_batch = 66;
-  EXPECT_EQ(micro_batch(), 66);
+  EXPECT_EQ(micro_batch(), 17);
   workload.task = Task::prefill;
   EXPECT_EQ(micro_batch(), 1);
 }

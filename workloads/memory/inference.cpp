@@ -17,7 +17,7 @@ double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
 
 MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   const double element = bytes_of(plan.activations), t = plan.tp;
-  const double requests = static_cast<double>(plan.micro_batch) * plan.micro_batches;
+  const double requests = static_cast<double>(plan.global_batch) / plan.dp;
   const double width = (model.gated_ffn ? 2 : 1) * model.ffn / t;
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());

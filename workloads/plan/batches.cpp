@@ -108,12 +108,17 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
 }
 // Servers decode all their requests at once (continuous batching). They read prompts together up to so many
 // tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
-int requests_at_once(int requests, const Plan& plan) {
+// Micro-batches are as even as can be; all take as long as the largest, which paces a pipeline.
+void divide_requests(int requests, Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
-  if (plan.task == Task::decode) return std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
-  for (int together = requests / plan.pp; together > 1; --together)
-    if (requests % together == 0 && std::int64_t{together} * plan.sequence <= kPromptTokens) return together;
-  return 1;
+  const auto parts = [](std::int64_t whole, std::int64_t most) { return (whole + most - 1) / most; };
+  std::int64_t micro_batches = plan.pp;
+  if (plan.task == Task::prefill) {
+    const std::int64_t together = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
+    micro_batches = std::max(micro_batches, parts(requests, together));
+  }
+  plan.micro_batch = static_cast<int>(parts(requests, micro_batches));
+  plan.micro_batches = static_cast<int>(parts(requests, plan.micro_batch));
 }
 // What else must change where the batch is no multiple of that many replicas'.
 std::string batch_for(const PlanSpec& plan, std::int64_t dp) {
@@ -169,12 +174,16 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
   const bool pairs = spec.overlap_expert_exchange && spec.ep.value_or(1) > 1 &&
                      spec.global_batch.value_or(0) / plan.dp % 2 == 0;
-  if (plan.inference() && !spec.micro_batch && spec.global_batch && *spec.global_batch % plan.dp == 0)
-    plan.micro_batch = requests_at_once(*spec.global_batch / plan.dp / (pairs ? 2 : 1), plan);
+  const bool served = plan.inference() && !spec.micro_batch && !spec.grad_accumulation &&
+                      spec.global_batch.value_or(0) > 0 && *spec.global_batch % plan.dp == 0;
+  if (served) {
+    divide_requests(*spec.global_batch / plan.dp / (pairs ? 2 : 1), plan);
+    if (pairs) plan.micro_batches *= 2;
+  }
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
-  count_micro_batches(spec, per_round, plan, mistakes);
+  if (!served) count_micro_batches(spec, per_round, plan, mistakes);
   check_limits(spec, layers, per_round, plan, mistakes);
-  plan.global_batch = static_cast<int>(plan.micro_batches * per_round);
+  plan.global_batch = served ? *spec.global_batch : static_cast<int>(plan.micro_batches * per_round);
   check_schedule(spec, per_round, plan, mistakes);
 }
 }  // namespace topsim::workloads
