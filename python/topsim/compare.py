@@ -26,10 +26,14 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
     cost        also prices, power and cost per token
     all_rows    rows that do not differ, too (in the table; to_dict() always has all)
 
-    Raises ValueError for fewer than two candidates, ConfigError for what cannot be read or simulated.
+    seeds       simulations of each; 1: a single one, without a word on significance
+
+    Raises ValueError for fewer than two candidates and for numbers below their least, ConfigError for what cannot be read or simulated.
     """
     if len(candidates) < 2:
         raise ValueError("compare needs at least two candidates, the baseline first")
+    if seeds < 1 or jobs < 0:
+        raise ValueError("seeds must be at least 1, jobs at least 0: one per core")
     if any(isinstance(each, Result) for each in candidates):
         from .result import run
         results = [each if isinstance(each, Result) else run(each, allow_oom=allow_oom, timeline=False, progress=progress)

@@ -29,11 +29,13 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
     Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among
     the best, so the result is that of an exhaustive search. Raises ConfigError when no plan fits.
     """
+    if isinstance(keep, str) or isinstance(schedules, str):
+        raise TypeError("keep and schedules are lists of names, as [\"1f1b\"]")
     unknown = [name for name in keep if name not in _core.plan_dimensions]
     if unknown:
         raise ValueError(f"a plan has no {unknown[0]!r}; dimensions: {', '.join(_core.plan_dimensions)}")
-    if top < 1 or gpus < 0:
-        raise ValueError("top must be at least 1, gpus at least 0")
+    if top < 1 or gpus < 0 or jobs < 0:
+        raise ValueError("top must be at least 1, gpus and jobs at least 0")
     made = _scenario(scenario, set, changes, seed)
     with Bar(progress, unit="plan", what="searching") as bar:
         found = _core.plan(made._core, gpus, top, list(keep), list(schedules), jobs, exhaustive, bar.update)

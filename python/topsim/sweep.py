@@ -40,12 +40,14 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
     What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in
     `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
-    Raises ConfigError for paths and values that no scenario has, KeyboardInterrupt on Ctrl-C (finished rows stay).
+    Raises ConfigError for paths that no scenario has, ValueError for negative `jobs`, KeyboardInterrupt on Ctrl-C (finished rows stay).
     """
     if vary is not None and not isinstance(vary, Mapping):
         if points is not None or isinstance(vary, str) or not isinstance(vary, Iterable):
             raise TypeError("vary is {path: values}, as {\"workload.plan.tp\": [1, 2, 4]}; a list of {path: value} is points")
         vary, points = None, vary
+    if jobs < 0:
+        raise ValueError("jobs must be at least 0: one per core")
     paths, rows = _space(vary, points)
     made = _scenario(scenario, set, changes, seed, network)
     source = _origin(made)

@@ -27,6 +27,7 @@ constexpr std::string_view kHuggingFace =
 constexpr std::string_view kInference =
     R"("prefill" (a batch of prompts) or "decode" (one token a sequence))";
 constexpr std::string_view kSpines = R"(spines follow from "oversubscription" and the ports of "switch")";
+constexpr std::string_view kTarget = R"("target" names the link, NIC, switch or accelerator)";
 constexpr std::string_view kRails = R"(rails follow from "kind": "rail" and the NICs of topology.node)";
 
 constexpr Hint kKeys[] = {
@@ -38,6 +39,11 @@ constexpr Hint kKeys[] = {
     {"fabric", "num_spines", kSpines},
     {"fabric", "rails", kRails},
     {"fabric", "num_rails", kRails},
+    {"fault", "link", kTarget},
+    {"fault", "nic", kTarget},
+    {"fault", "device", kTarget},
+    {"fault", "rank", kTarget},
+    {"fault", "gpu", kTarget},
     {"fabric", "nodes",
      R"("nodes_per_leaf" is how many share a leaf switch; how many there are is "topology.nodes")"},
 };

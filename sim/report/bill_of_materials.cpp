@@ -181,6 +181,34 @@ class Counter {
     return price;
   }
 
+  // A recipe that has as many of these accelerators and a price, preferably of the same kind (hgx-, dgx-).
+  [[nodiscard]] const topology::NodeRecipe* sibling(const topology::NodeRecipe& recipe,
+                                                    const std::string& accelerator, int count) const {
+    const std::string_view kind = std::string_view(recipe.id).substr(0, recipe.id.find('-'));
+    const topology::NodeRecipe* found = nullptr;
+    for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
+      if (entry.category != "node") continue;
+      const topology::NodeRecipe& other = catalogue_.node(entry.id);
+      if (other.accelerator != accelerator || other.accelerators != count || !server_price(other).price)
+        continue;
+      if (other.id.starts_with(kind)) return &other;
+      if (found == nullptr) found = &other;
+    }
+    return found;
+  }
+
+  // Accelerators that are not the recipe's: the price is a quote, else that of a server that has them.
+  [[nodiscard]] Known price_with(const topology::NodeRecipe& recipe, const topology::Accelerator& chip,
+                                 int accelerators) {
+    if (chip.id == recipe.accelerator || cost_.prices.contains(recipe.id)) return server_price(recipe);
+    const topology::NodeRecipe* other = sibling(recipe, chip.id, accelerators);
+    if (other == nullptr) return {};
+    Known price = server_price(*other);
+    price.source += fmt::format(", of a {}, which has such accelerators", other->id);
+    price.priced_as = other->id;
+    return price;
+  }
+
   void servers() {
     const topology::NodeRecipe& recipe = catalogue_.node(spec_.node.use);
     const auto nodes = static_cast<std::int64_t>(topology_.nodes());
@@ -189,6 +217,10 @@ class Counter {
     double watts = recipe.power.value();
     const int accelerators = spec_.node.accelerators.value_or(recipe.accelerators);
     const bool fewer = spec_.node.nics || accelerators < recipe.accelerators;
+    if (watts > 0 && chip.id != recipe.accelerator) {
+      const double usual = catalogue_.accelerator(recipe.accelerator).tdp.value();
+      if (chip.tdp.value() > 0 && usual > 0) watts += (chip.tdp.value() - usual) * recipe.accelerators;
+    }
     if (fewer && watts > 0)
       remarks_.push_back("power of the server is that with all its accelerators and NICs");
     if (watts <= 0) {
@@ -199,20 +231,18 @@ class Counter {
                     : fmt::format("power of a {} and of its accelerators is not published: not counted",
                                   recipe.id));
     }
-    const Known price = server_price(recipe);
+    const Known price = price_with(recipe, chip, accelerators);
     if (price.price) {
       add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
       in_servers_.insert(chip.id);
       nics(/*in_servers=*/true);
-      if (spec_.node.nic || spec_.node.accelerator) {
-        remarks_.push_back("the price of the server is that of its usual accelerators and NICs");
-      }
+      if (spec_.node.nic) remarks_.push_back("the price of the server is that of its usual NICs");
       if (fewer) remarks_.push_back("the price of the server is that with all its accelerators and NICs");
       return;
     }
     remarks_.push_back(fmt::format(
-        "no price of a {} server is known: its accelerators and NICs are counted, the rest is not",
-        recipe.id));
+        "no price of a {} server{} is known: its accelerators and NICs are counted, the rest is not",
+        recipe.id, chip.id == recipe.accelerator ? "" : " with " + chip.id));
     add(BomCategory::accelerator, chip.id, chip.name, nodes * accelerators, watts / accelerators,
         known(chip.id));
     nics(/*in_servers=*/false, /*with_power=*/false);

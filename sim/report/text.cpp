@@ -99,11 +99,20 @@ std::string signed_percent_text(double share) {
                      size < 1 ? fmt::format("{:.2f}", size) : three_digits(size));
 }
 
-std::string count_text(double count) {
-  if (count < 1000) return count == std::floor(count) ? fmt::format("{:.0f}", count) : three_digits(count);
-  std::string digits = three_digits(count);
+namespace {
+std::string in_threes(std::string digits) {
   for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ' ');
   return digits;
+}
+}  // namespace
+
+std::string count_text(double count) {
+  if (count < 1000) return count == std::floor(count) ? fmt::format("{:.0f}", count) : three_digits(count);
+  return in_threes(three_digits(count));
+}
+
+std::string exact_count_text(std::uint64_t count) {
+  return in_threes(std::to_string(count));
 }
 
 std::string plural(double count, std::string_view thing) {

@@ -21,7 +21,8 @@ namespace topsim::report {
 [[nodiscard]] std::string dollars_text(double dollars);                  // "310 000 USD", "0.0123 USD"
 [[nodiscard]] std::string percent_text(double share);                    // 0.412 -> "41.2 %"
 [[nodiscard]] std::string signed_percent_text(double share);             // "+1.20 %"
-[[nodiscard]] std::string count_text(double count);                      // 61600 -> "61 600"
+[[nodiscard]] std::string count_text(double count);                      // 61634 -> "61 600"
+[[nodiscard]] std::string exact_count_text(std::uint64_t count);         // 61634 -> "61 634": parts of a sum
 [[nodiscard]] std::string plural(double count, std::string_view thing);  // "1 event", "3 events"
 
 // Columns a text takes on a terminal: UTF-8 code points, all of them one column wide here.

@@ -115,12 +115,11 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
   const std::string heading = fmt::format(
       "{}: {} plan{} for {}: {} do not divide or are not supported, {} do not fit the memory, "
       "{} cannot be among the best by their bound, {} simulated{}",
-      report.scenario, report::count_text(static_cast<double>(report.choices)),
-      report.choices == 1 ? "" : "s", report::plural(static_cast<double>(report.accelerators), "accelerator"),
-      report::count_text(static_cast<double>(report.impossible)),
-      report::count_text(static_cast<double>(report.too_large)),
-      report::count_text(static_cast<double>(report.cut)),
-      report::count_text(static_cast<double>(report.simulated)), report.complete ? "" : " (interrupted)");
+      report.scenario, report::exact_count_text(report.choices), report.choices == 1 ? "" : "s",
+      report::plural(static_cast<double>(report.accelerators), "accelerator"),
+      report::exact_count_text(report.impossible), report::exact_count_text(report.too_large),
+      report::exact_count_text(report.cut), report::exact_count_text(report.simulated),
+      report.complete ? "" : " (interrupted)");
   std::string text;
   for (const std::string& line : report::wrap(heading, columns, 2)) text += line + '\n';
   if (!report.network.empty() && report.network != "flow")

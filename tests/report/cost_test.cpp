@@ -147,6 +147,24 @@ TEST_F(Bill, WhatAPriceIsAndOfWhichMachineIsSaid) {
   EXPECT_TRUE(says_another(server("dgx-b300")));
 }
 
+// An HGX H200 whose accelerators are replaced by B200 costs what a server with eight B200 costs, and draws
+// 8 x (1000 - 700) W more. A quote for the server itself comes first.
+TEST_F(Bill, OtherAcceleratorsChangePriceAndPowerOfTheServer) {
+  topology::TopologySpec usual, replaced, b200;
+  usual.node.use = replaced.node.use = "hgx-h200", b200.node.use = "hgx-b200";
+  replaced.node.accelerator = "b200";
+  const auto server = [&](const topology::TopologySpec& spec, const CostSpec& cost = {}) {
+    const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), cost);
+    return *find(bill, BomCategory::server);
+  };
+  EXPECT_EQ(server(replaced).price->usual, server(b200).price->usual);
+  EXPECT_EQ(server(replaced).priced_as, "hgx-b200");
+  EXPECT_DOUBLE_EQ(server(replaced).watts, server(usual).watts + 8 * 300);
+  CostSpec quoted;
+  quoted.prices["hgx-h200"] = {500'000};
+  EXPECT_EQ(server(replaced, quoted).price->usual, 500'000);
+}
+
 TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {
   topology::TopologySpec spec;
   spec.node.use = "dgx-h100";

@@ -43,6 +43,8 @@ TEST(Text, SmallDifferencesHaveTwoDecimalsAndNoSignOfNothing) {
 TEST(Text, LargeCountsAreGrouped) {
   EXPECT_EQ(count_text(61634), "61 600");
   EXPECT_EQ(count_text(1234567), "1 230 000");
+  EXPECT_EQ(exact_count_text(1234567), "1 234 567");
+  EXPECT_EQ(exact_count_text(21), "21");
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(2), "2");
   EXPECT_EQ(count_text(2.5), "2.50");

@@ -52,6 +52,25 @@ TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
   }
 }
 
+// The flow model has no packets, so that none is lost.
+TEST(Bench, SettingsOfPacketsWithoutThemAreSaidToChangeNothing) {
+  Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
+      "fabric": {"kind": "rail", "link": "roce-400g"}}, "network": {"packet": {"loss": {"probability": 0.01}}},
+      "workload": {"model": "llama3-8b", "plan": {"tp": 8}}})",
+                                     "lossy", {}, config::Library({"configs"}));
+  const auto findings = [&] {
+    std::string text;
+    for (const report::Finding& each : bench(scenario, topology::test::catalogue(),
+                                             CollectiveKind::all_reduce, {Bytes(1 << 20), Bytes(1 << 20), 2})
+                                           .findings)
+      text += each.message + '\n';
+    return text;
+  };
+  EXPECT_NE(findings().find("network.packet.loss changes nothing: network.model is flow"), std::string::npos);
+  scenario.network.model = "packet";
+  EXPECT_EQ(findings().find("changes nothing"), std::string::npos);
+}
+
 // One thread launches eight kernels of 4.2 us each, 33.6 us, in whichever form 1 KiB travels. What takes
 // longer than that hides them.
 TEST(Bench, OneThreadForAllGpusLimitsSmallMessages) {

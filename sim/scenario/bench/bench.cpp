@@ -23,6 +23,7 @@
 #include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/scenario/findings/fabric_software.hpp"
 #include "sim/scenario/findings/forced_findings.hpp"
+#include "sim/scenario/findings/packet_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -277,6 +278,7 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
     for (report::Finding& each : cable_findings(scenario, topology, catalogue))
       findings.push_back(std::move(each));
     for (report::Finding& each : fabric_software_findings(topology)) findings.push_back(std::move(each));
+    for (report::Finding& each : packet_findings(scenario, topology)) findings.push_back(std::move(each));
     return {rows_of(run, kind, sizes), std::move(findings)};
   } catch (const ConfigError& error) {
     throw located(error, scenario);

@@ -149,7 +149,7 @@ void find_long_infiniband(const topology::TopologySpec& spec, const topology::To
   out.push_back(
       {report::Severity::warning,
        fmt::format(
-           "a cable from {} to {} carries {:.3g} of {:.4g} Gbit/s: there and back take {:.3g} us, and "
+           "a cable from {} to {} carries {:.0f} of {:.4g} Gbit/s: there and back take {:.3g} us, and "
            "an InfiniBand lane has at most {} blocks of {} B on the way",
            topology.name(worst->there.from), topology.name(worst->there.to),
            worst->there.capacity.value() * 8e-9 / worst->there.count,
