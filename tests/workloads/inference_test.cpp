@@ -136,9 +136,9 @@ TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   EXPECT_GT(layer(256) / layer(64), 2.5);
 }
 
-// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens, in batches as even as
-// can be (65 in nine: 8 at a time; 17 in three: 6), and at most the share of each stage (8 on 4 stages: 2).
-// Kernels start from graphs.
+// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens, in batches as even
+// as can be (65 in nine: 8 at a time; 17 in three: 6), and at most the share of each stage (8 on 4 stages:
+// 2). Kernels start from graphs.
 TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   WorkloadSpec workload = serving(Task::prefill);
   workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
