@@ -71,9 +71,19 @@ std::string remedy(const Topology& topology, const std::string& name) {
   }
   return help + "; topsim topo show prints the devices";
 }
+// "leaf0->spine1" and, as tables print it, "leaf0 > spine1" are "leaf0 -> spine1".
+std::string with_arrow(const std::string& name) {
+  const std::size_t head = name.find('>');
+  if (head == std::string::npos) return name;
+  const std::size_t last = name.find_last_not_of(" -", head - (head > 0 ? 1 : 0));
+  const std::size_t next = name.find_first_not_of(' ', head + 1);
+  if (head == 0 || last == std::string::npos || next == std::string::npos) return name;
+  return name.substr(0, last + 1) + std::string(kArrow) + name.substr(next);
+}
 }  // namespace
 
-std::vector<NamedLink> find_links(const Topology& topology, const std::string& name) {
+std::vector<NamedLink> find_links(const Topology& topology, const std::string& given) {
+  const std::string name = with_arrow(given);
   const bool one_way = name.find(kArrow) != std::string::npos;
   if (const auto both = name.find(kBoth); both != std::string::npos && !one_way) {
     const std::size_t cable = std::min(name.rfind(" #"), name.size());

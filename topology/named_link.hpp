@@ -1,6 +1,6 @@
 // Links by the names that people write: "leaf3 -> node7/nic0". The names of two ends mean all parallel cables
 // between them, whether these are one Link or several; "leaf0 -> spine1 #2" is the third of them. "leaf3 -
-// node7/nic0" means both directions.
+// node7/nic0" means both directions. Tables print ">" for the arrow, which is read too.
 //
 // Switches that traffic divides over evenly are one device that stands for Device::count of them; single ones
 // are written "spine0[0]", "spine0[1]", ...
@@ -24,7 +24,7 @@ struct NamedLink {
 };
 
 // Empty where there is none.
-[[nodiscard]] std::vector<NamedLink> find_links(const Topology& topology, const std::string& name);
+[[nodiscard]] std::vector<NamedLink> find_links(const Topology& topology, const std::string& given);
 
 // Throws ConfigError with the existing links when there is none of that name.
 [[nodiscard]] std::vector<NamedLink> named_links(const Topology& topology, const std::string& name);

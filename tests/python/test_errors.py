@@ -52,6 +52,13 @@ class ConfigError(unittest.TestCase):
         self.assertNotIn("--set", str(error))
         self.assertTrue(self.catch(two_boxes(), set=["nodes"]).message.startswith("a change needs PATH=VALUE"))
 
+    def test_arguments_that_would_be_misread_are_refused(self):
+        two = two_boxes()
+        self.assertRaises(ValueError, topsim.compare, two, two, seeds=0)
+        self.assertRaises(ValueError, topsim.sweep, two, {"workload.plan.tp": [8]}, jobs=-1)
+        self.assertRaises(TypeError, topsim.plan, two, schedules="1f1b")  # not the schedules "1", "f", "1" and "b"
+        self.assertRaises(TypeError, topsim.plan, two, keep="tp")
+
     def test_a_file_that_is_missing(self):
         error = self.catch("configs/8xH100-iib.json")
         self.assertIn("8xH100-ib", error.help)

@@ -93,6 +93,16 @@ TEST(NamedLink, WithoutANumberIsEveryCableBetweenItsEnds) {
   EXPECT_TRUE(find_links(topology, "leaf0 -> spine0 #3").empty());
 }
 
+TEST(NamedLink, MayHaveItsArrowAsTablesPrintItAndWithoutSpaces) {
+  const Topology topology = merged();
+  const LinkId link = only(topology, "leaf0 -> spine0").link;
+  for (const char* name : {"leaf0->spine0", "leaf0 > spine0", "leaf0>spine0", "leaf0 -> spine0"})
+    EXPECT_EQ(only(topology, name).link, link) << name;
+  EXPECT_EQ(only(topology, "leaf0>spine0[1] #1").cable, " #1");
+  for (const char* name : {">", "leaf0 >", "> spine0", "->", "leaf0"})
+    EXPECT_TRUE(find_links(topology, name).empty()) << name;
+}
+
 TEST(NamedLink, WithADashIsBothDirections) {
   const Topology topology = merged();
   const auto both = named_links(topology, "leaf0 - spine0[3] #1");
