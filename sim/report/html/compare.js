@@ -32,7 +32,7 @@ const drawCandidates = () => {
     const tone = i === 0 || Math.abs(median) < 0.01 ? "" : median > 0 ? "up" : "down";
     return `<div class="card"><div class="label">${escapeText(name)}${i === 0 ? ", the baseline" : ""}</div>` +
       `<div class="value" data-value="${seconds}">${parts[0]}<small>${parts[1]} a step</small></div>` +
-      `<div class="note">${i === 0 ? "" : `<b class="${tone}">${signed(change)}</b>${result.samples > 1 ? ` this sample, ${signed(median)}${result.per_token ? " a token" : ""} in the median of ${result.samples}` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
+      `<div class="note">${i === 0 ? "" : `<b class="${change > 0 === median > 0 ? tone : ""}">${signed(change)}</b>${result.samples > 1 ? ` this sample, ${signed(median)}${result.per_token ? " a token" : ""} in the median of ${result.samples}` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
       `${costs ? ` · ${unitTexts.USD(costs.values[i])} a million tokens` : ""}</div></div>`;
   }).join("");
   foot(extra.results[0], `, ${plural(result.samples, "sample")} of each`);
@@ -50,7 +50,7 @@ const drawSpread = () => {
     element("sure-hint").textContent = "Each candidate was simulated once: nothing in these scenarios is uncertain or left to chance (hashed paths, random placement, a figure that sources disagree about), or results were compared as they are. Differences below 1 % are beneath what the models resolve.";
     return;
   }
-  element("sure-hint").textContent = `Step time relative to ${result.names[0]}: the middle of ${result.samples} samples of hashed paths and uncertain figures, and the range from the 5th to the 95th percentile. The band is ± 1 %, which the models do not resolve; a range that includes zero is no difference.`;
+  element("sure-hint").textContent = `${result.per_token ? "Time a token" : "Step time"} relative to ${result.names[0]}: the middle of ${result.samples} samples of hashed paths and uncertain figures, and the range from the 5th to the 95th percentile. The band is ± 1 %, which the models do not resolve; a range that includes zero is no difference.`;
   const reach = 1.15 * Math.max(0.015, ...rows.flatMap((row) => [Math.abs(row.p5), Math.abs(row.p95)]));
   draw("spread", rows.length * 40 + 46, (width) => ({
     grid: { left: nameWidth(width), right: 20, top: 6, bottom: 30 },

@@ -120,7 +120,7 @@ const drawTopology = () => {
     `${plural(result.accelerators.count, "accelerator")}, ${plural(picture.nodes.reduce((sum, n) => sum + n.count, 0), "node")}, ` +
     `${plural(switches, "fabric switch")}, ${plural(extra.picture.links.reduce((sum, l) => sum + l.count, 0), "directed link")}. ` +
     `What behaves alike is drawn once with its count${picture.exact ? "" : "; to fit, links of one type share a line although their loads differ"}. ` +
-    (picture.left_out ? "Host processors, memory and disks carried nothing and are left out. " : "") +
+    (picture.left_out ? "Host processors, memory and disks that carried nothing are left out. " : "") +
     "Lines: width is speed, colour and figure are the busier direction's use, dashes carried nothing. Point for numbers, click a line for its use over time; drag to move, Ctrl and scroll to zoom.";
   const pixels = (i, width) => [at[i][0] * width / columns.length, at[i][1] * 62];
   // Of many lines only the busiest of each type has room for a figure.
