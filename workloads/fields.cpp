@@ -275,7 +275,7 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("gemm, at least 16 bits"))
           .field("attention_core", &PrecisionSpec::attention_core,
                  "products of the attention core, whose inputs are cast for it (fp8 dot-product attention)",
-                 default_text("as attention"))
+                 default_text("as attention; MLPerf's sets, task lora: fp8 beside 8-bit gemm"))
           .field("gradients", &PrecisionSpec::gradients, "reduced over data-parallel ranks",
                  default_text("the framework's"))
           .field("optimizer", &PrecisionSpec::optimizer,
@@ -287,7 +287,7 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept; embedding and head have 16 bits",
-                 formats(true), default_text("16 bits"))
+                 formats(true), default_text("16 bits; MLPerf's sets: 8-bit gemm"))
           .field("kv_cache", &PrecisionSpec::kv_cache,
                  "tasks prefill and decode: keys and values in the cache", default_text("as attention"))
           .field(
@@ -317,7 +317,8 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
           .field("targets", &LoraSpec::targets,
                  "matrices with an adapter: qkv stands for q, k and v, fc1 of gated networks for gate and up",
                  config::list_of<std::string>(
-                     one_of({"qkv", "q", "k", "v", "proj", "fc1", "gate", "up", "fc2"})))
+                     one_of({"qkv", "q", "k", "v", "proj", "fc1", "gate", "up", "fc2"})),
+                 default_text("qkv, proj, fc1, fc2; MLPerf's sets: qkv, proj"))
           .field("share_expert_adapters", &LoraSpec::share_expert_adapters,
                  "routed experts of a rank have one adapter together, else each its own",
                  default_text("the framework's"))

@@ -181,10 +181,13 @@ struct PrecisionSpec {
 
 struct LoraSpec {
   int rank = 16;
-  std::vector<std::string> targets{"qkv", "proj", "fc1", "fc2"};
-  std::optional<bool> share_expert_adapters;  // one for all experts of a rank
-  bool dropout = false;                       // of each adapter's input
+  std::optional<std::vector<std::string>> targets;  // targets_of()
+  std::optional<bool> share_expert_adapters;        // one for all experts of a rank
+  bool dropout = false;                             // of each adapter's input
 };
+[[nodiscard]] inline std::vector<std::string> targets_of(const LoraSpec& lora) {
+  return lora.targets.value_or(std::vector<std::string>{"qkv", "proj", "fc1", "fc2"});
+}
 
 // Measured times of one micro-batch through one stage, replayed instead of the compute model; one entry for
 // all stages alike, or one per stage.

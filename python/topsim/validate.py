@@ -101,12 +101,13 @@ class Validation:
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the families, with their mean errors as bars."""
-        families = {name: {key: 0.0 if value is None else value for key, value in family.items()}
-                    for name, family in self._dict["families"].items() if family["mean_abs_error"] is not None}
+        families = {name: family for name, family in self._dict["families"].items() if family["mean_abs_error"] is not None}
+        missing = [((name, str(family["n"]), "not simulated", "", ""), 0.0)
+                   for name, family in self._dict["families"].items() if name not in families]
         most = max([family["mean_abs_error"] for family in families.values()], default=0) or 1.0
         rows = [((name, str(family["n"]), f"{family['mean_abs_error']:.1%}", f"{family['max_abs_error']:.1%}",
                   f"{family['bias']:+.1%}"), family["mean_abs_error"] / most) for name, family in families.items()]
-        return bars_html(("family", "cases", "mean error", "largest", "bias"), rows, self._printed)
+        return bars_html(("family", "cases", "mean error", "largest", "bias"), rows + missing, self._printed)
 
     def __reduce__(self):
         return Validation, (self._text, self._printed)

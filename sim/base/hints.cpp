@@ -59,7 +59,7 @@ constexpr Hint kValues[] = {
     {"framework", "torch", kPyTorch},
     {"framework", "nemo", kNemo},
     {"framework", "megatron-bridge", R"("megatron@2025")"},
-    {"framework", "mlperf", R"("megatron@2024-mlperf" to v4.1, "megatron@2025-mlperf" from v5.0 on)"},
+    {"framework", "mlperf", R"("megatron@2024-mlperf" for v4.1, "megatron@2025-mlperf" from v5.0 on)"},
     {"framework", "paxml", R"("pax")"},
     {"framework", "zero3", R"("deepspeed" or "fsdp", with plan.zero 3)"},
     {"framework", "torchtitan", kTorchtitan},

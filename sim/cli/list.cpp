@@ -159,7 +159,8 @@ void list_frameworks() {
       "default.");
 }
 
-// What a job of a dense model takes from the release: with tensor ranks, if it has any.
+// What a job of a dense model takes from the release: with tensor ranks, if it has any; what scripts set for
+// adapters in 8 bits.
 std::string defaults_of(const workloads::Framework& set) {
   workloads::WorkloadSpec job;
   job.framework = workloads::full_name(set);
@@ -168,6 +169,7 @@ std::string defaults_of(const workloads::Framework& set) {
   job.sequence = 2048;
   workloads::PlanSpec& plan = job.plan;
   plan.micro_batch = 1, plan.global_batch = 8, plan.dp = 2, plan.ep = 1;
+  if (set.lora_scripts) job.task = workloads::Task::lora, job.precision.gemm = workloads::Precision::fp8;
   const auto taken = [&](int tp) {
     plan.tp = tp;
     return scenario::left_open_json(job, workloads::resolve(job, static_cast<std::uint32_t>(2 * tp)));

@@ -15,7 +15,7 @@ namespace topsim::collective {
 
 // What a channel of a pipeline (tree, broadcast, reduction) forwards at a time. Simple: its chunk; LL and
 // LL128: what the threads at work move in one pass (8 and 60 bytes of payload a thread; device code of NCCL
-// 2.30), in a tree half of all in the mean, since the others send the other way. A very large share of a
+// 2.30), in a tree the mean of what its threads for either direction move. A very large share of a
 // channel in larger pieces: nobody waits for them.
 [[nodiscard]] double piece_bytes(const Choice& choice, double share, double chunk);
 }  // namespace topsim::collective

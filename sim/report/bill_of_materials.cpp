@@ -181,15 +181,24 @@ class Counter {
     return price;
   }
 
-  // A recipe that has as many of these accelerators and a price, preferably of the same kind (hgx-, dgx-).
+  // Somebody's price of this server, or of one with the same accelerators that it is made from.
+  [[nodiscard]] bool has_own_price(const topology::NodeRecipe& recipe) const {
+    if (cost_.prices.contains(recipe.id) || catalogue_.price(recipe.id) != nullptr) return true;
+    if (recipe.like.empty()) return false;
+    const topology::NodeRecipe& like = catalogue_.node(recipe.like);
+    return like.accelerator == recipe.accelerator && has_own_price(like);
+  }
+
+  // A server that has these accelerators and a price, preferably of the same kind (hgx-, dgx-).
   [[nodiscard]] const topology::NodeRecipe* sibling(const topology::NodeRecipe& recipe,
-                                                    const std::string& accelerator, int count) const {
+                                                    const std::string& accelerator) const {
     const std::string_view kind = std::string_view(recipe.id).substr(0, recipe.id.find('-'));
     const topology::NodeRecipe* found = nullptr;
     for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
       if (entry.category != "node") continue;
       const topology::NodeRecipe& other = catalogue_.node(entry.id);
-      if (other.accelerator != accelerator || other.accelerators != count || !server_price(other).price)
+      if (other.accelerator != accelerator || other.accelerators != recipe.accelerators ||
+          !has_own_price(other))
         continue;
       if (other.id.starts_with(kind)) return &other;
       if (found == nullptr) found = &other;
@@ -198,15 +207,14 @@ class Counter {
   }
 
   // Accelerators that are not the recipe's: the price is a quote, else that of a server that has them.
-  [[nodiscard]] Known price_with(const topology::NodeRecipe& recipe, const topology::Accelerator& chip,
-                                 int accelerators) {
+  [[nodiscard]] Known price_with(const topology::NodeRecipe& recipe, const topology::Accelerator& chip) {
     if (chip.id == recipe.accelerator || cost_.prices.contains(recipe.id)) return server_price(recipe);
-    const topology::NodeRecipe* other = sibling(recipe, chip.id, accelerators);
+    const topology::NodeRecipe* other = sibling(recipe, chip.id);
     if (other == nullptr) return {};
-    Known price = server_price(*other);
-    price.source += fmt::format(", of a {}, which has such accelerators", other->id);
-    price.priced_as = other->id;
-    return price;
+    remarks_.push_back(
+        fmt::format("the price of a {0} with {1} is that of a {2}; a quote (cost.prices.{0}) replaces it",
+                    recipe.id, chip.id, other->id));
+    return server_price(*other);
   }
 
   void servers() {
@@ -231,7 +239,7 @@ class Counter {
                     : fmt::format("power of a {} and of its accelerators is not published: not counted",
                                   recipe.id));
     }
-    const Known price = price_with(recipe, chip, accelerators);
+    const Known price = price_with(recipe, chip);
     if (price.price) {
       add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
       in_servers_.insert(chip.id);

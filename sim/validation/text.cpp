@@ -95,7 +95,7 @@ std::string cases_text(const std::vector<Prediction>& predictions) {
 }
 
 // Why cases were not simulated, each reason once.
-std::string reasons(const std::vector<Prediction>& predictions) {
+std::string reasons(const std::vector<Prediction>& predictions, std::size_t columns) {
   std::vector<std::pair<std::string, std::vector<const Prediction*>>> found;
   for (const Prediction& p : predictions) {
     if (p.predicted || p.problem.empty()) continue;
@@ -106,8 +106,11 @@ std::string reasons(const std::vector<Prediction>& predictions) {
   }
   std::string text;
   for (const auto& [problem, who] : found)
-    text += fmt::format("  {}{}: {}\n", who.front()->name,
-                        who.size() > 1 ? fmt::format(" and {} more", who.size() - 1) : "", problem);
+    for (const std::string& line :
+         report::wrap(fmt::format("  {}{}: {}", who.front()->name,
+                                  who.size() > 1 ? fmt::format(" and {} more", who.size() - 1) : "", problem),
+                      std::min<std::size_t>(columns, 98), 4))
+      text += line + '\n';
   return text.empty() ? "" : "\nnot simulated\n" + text;
 }
 
@@ -194,7 +197,7 @@ std::string to_text(const Report& report, bool cases, std::size_t columns) {
   text += width + kWideColumns <= columns
               ? wide_table(report, width)
               : narrow_table(report, std::clamp<std::size_t>(columns - kNarrowColumns, 16, width));
-  if (!cases) text += reasons(report.predictions);
+  if (!cases) text += reasons(report.predictions, columns);
   if (!report.complete) text += "\ninterrupted: bars are of all cases, and not judged\n";
   for (const std::string& line : report::wrap("\ntau: agreement with the published order of a series (1: the "
                                               "same order), clear: of pairs that differ by "

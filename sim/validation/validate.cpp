@@ -124,10 +124,10 @@ void predict_step(const scenario::Scenario& scenario, const topology::Catalogue&
 }
 
 std::string in_a_line(const Problem& problem) {
-  std::string text = problem.message;
-  if (!problem.path.empty()) text += " at " + problem.path;
-  const std::string& remedy = problem.label.empty() ? problem.help : problem.label;
-  return remedy.empty() ? text : text + ": " + remedy;
+  const bool suggests = problem.label.starts_with("did you mean");
+  const std::string& remedy = suggests || problem.help.empty() ? problem.label : problem.help;
+  const std::string text = (problem.path.empty() ? "" : problem.path + ": ") + problem.message;
+  return remedy.empty() ? text : text + "; " + remedy;
 }
 
 Predicted predict(const Case& c, const topology::Catalogue& catalogue, const config::Library& library,

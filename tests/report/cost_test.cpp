@@ -158,11 +158,19 @@ TEST_F(Bill, OtherAcceleratorsChangePriceAndPowerOfTheServer) {
     return *find(bill, BomCategory::server);
   };
   EXPECT_EQ(server(replaced).price->usual, server(b200).price->usual);
-  EXPECT_EQ(server(replaced).priced_as, "hgx-b200");
+  EXPECT_THAT(bill_of_materials(two_nodes(), replaced, catalogue(), {}).remarks,
+              ::testing::Contains("the price of a hgx-h200 with b200 is that of a hgx-b200; a quote "
+                                  "(cost.prices.hgx-h200) replaces it"));
   EXPECT_DOUBLE_EQ(server(replaced).watts, server(usual).watts + 8 * 300);
+  topology::TopologySpec fewer = replaced;  // four of them: the price with all, as of other servers
+  fewer.node.accelerators = 4;
+  EXPECT_EQ(server(fewer).price->usual, server(b200).price->usual);
   CostSpec quoted;
   quoted.prices["hgx-h200"] = {500'000};
   EXPECT_EQ(server(replaced, quoted).price->usual, 500'000);
+  // Nobody's price of a server with B300 is known, so that those of B200 do not stand for it.
+  replaced.node.accelerator = "b300";
+  EXPECT_EQ(find(bill_of_materials(two_nodes(), replaced, catalogue(), {}), BomCategory::server), nullptr);
 }
 
 TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {

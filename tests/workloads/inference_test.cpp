@@ -136,9 +136,10 @@ TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   EXPECT_GT(layer(256) / layer(64), 2.5);
 }
 
-// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens, in batches as even
-// as can be (65 in nine: 8 at a time; 17 in three: 6), and at most the share of each stage (8 on 4 stages:
-// 2). Kernels start from graphs.
+// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens. The last batch lacks
+// at most a tenth of all prompts (65: ten of 7, as nine of 8 would be 72; 17: three of 6; 3 on two of 2 would
+// be 4, so one by one), and there are at least as many as stages (8 on 4 stages: 2). Kernels start from
+// graphs.
 TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   WorkloadSpec workload = serving(Task::prefill);
   workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
@@ -152,9 +153,16 @@ TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
     return plan.micro_batch;
   };
   EXPECT_EQ(together(64, 1), 8);
-  EXPECT_EQ(together(65, 1), 8);
+  EXPECT_EQ(together(65, 1), 7);
   EXPECT_EQ(together(17, 1), 6);
   EXPECT_EQ(together(8, 4), 2);
+  workload.sequence = 4000;
+  EXPECT_EQ(together(3, 1), 1);
+  workload.sequence = 1000;
+  // A number of micro-batches may be given in place of their size.
+  workload.plan.grad_accumulation = 16;
+  EXPECT_EQ(together(64, 1), 4);
+  workload.plan.grad_accumulation.reset();
   workload.plan.micro_batch = 1;
   EXPECT_EQ(together(64, 1), 1);
 }

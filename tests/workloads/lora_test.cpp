@@ -20,8 +20,7 @@ using program::Phase;
 // 8, projection 8192 / 8 + 8192, FC1 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
 constexpr double kQkv = 9472, kProj = 9216, kFc1 = 15360, kFc2 = 11776;
 
-WorkloadSpec adapted(std::vector<std::string> targets = LoraSpec{}.targets,
-                     std::string framework = "megatron") {
+WorkloadSpec adapted(std::vector<std::string> targets = targets_of({}), std::string framework = "megatron") {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.task = Task::lora;
   workload.framework = std::move(framework);
@@ -207,7 +206,7 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
 // layers share A among q, k and v and among gate and up: 16 x 32 x (2 + 1) x 4096 fewer.
 TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
   const auto trained = [](const char* framework) {
-    WorkloadSpec workload = adapted(LoraSpec{}.targets, framework);
+    WorkloadSpec workload = adapted(targets_of({}), framework);
     workload.plan = {};
     workload.plan.micro_batch = 1;
     workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
@@ -222,7 +221,7 @@ TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
 // FSDP gathers all weights, frozen or not, in both passes, and reduces the adapters alone. k + n: q 16384, k
 // and v 9216 each, projection 16384, gate, up and down 36864 each.
 TEST(Lora, ShardedFrozenWeightsAreGathered) {
-  WorkloadSpec workload = adapted(LoraSpec{}.targets, "fsdp");
+  WorkloadSpec workload = adapted(targets_of({}), "fsdp");
   workload.plan = {};
   workload.plan.micro_batch = 1;
   const auto program = training_step(workload, h100(), 64);

@@ -40,13 +40,29 @@ TEST(Scripts, MlperfLaunchesLayersFromGraphsWhereContextRanksDivideThem) {
   EXPECT_FALSE(plan.host.graph_attention || plan.host.graph_mlp);
 }
 
+TEST(Scripts, MlperfOverlapsTensorParallelismByUserBuffersWhereSequencesAreSplit) {
+  WorkloadSpec workload = benchmark(4, 1);
+  EXPECT_EQ(resolve(workload, 8).tp_overlap, TensorOverlap::userbuffers);
+  workload.plan.sequence_parallel = false;
+  EXPECT_NE(resolve(workload, 8).tp_overlap, TensorOverlap::userbuffers);
+}
+
+// A rank alone leaves the matrices open.
+TEST(Scripts, MatricesAreTheScriptsWhereARankIsGiven) {
+  WorkloadSpec workload = benchmark(1, 1);
+  workload.lora.emplace().rank = 8;
+  const Plan plan = resolve(workload, 8);
+  EXPECT_EQ(plan.adapters.rank, 8);
+  EXPECT_FALSE(plan.adapters.fc1());
+}
+
 TEST(Scripts, WhatAJobSaysItselfStays) {
   WorkloadSpec workload = benchmark(1, 2);
-  workload.lora.emplace().targets = {"fc1"};
+  workload.lora.emplace().targets = Strings{"fc1"};
   workload.precision.frozen_weights = Precision::bf16, workload.precision.attention_core = Precision::bf16;
   workload.compute.graph_parts = {"mlp"};
   const WorkloadSpec said = scripted(workload);
-  EXPECT_EQ(said.lora->targets, Strings{"fc1"});
+  EXPECT_EQ(targets_of(*said.lora), Strings{"fc1"});
   EXPECT_EQ(said.precision.frozen_weights, Precision::bf16);
   EXPECT_EQ(said.precision.attention_core, Precision::bf16);
   EXPECT_EQ(said.compute.graph_parts, Strings{"mlp"});
@@ -56,8 +72,9 @@ TEST(Scripts, NothingIsSetInOtherTasksFormatsAndReleases) {
   WorkloadSpec wide = benchmark(1, 1), trained = benchmark(1, 2), plain = benchmark(1, 2);
   wide.precision.gemm = Precision::bf16;
   EXPECT_FALSE(scripted(wide).precision.frozen_weights || scripted(wide).precision.attention_core);
-  trained.task = Task::finetune;
+  trained.task = Task::finetune, trained.plan.tp = 4;
   EXPECT_EQ(scripted(trained).compute.graph_parts, Strings{});
+  EXPECT_FALSE(scripted(trained).plan.tp_overlap);
   plain.framework = "megatron@2025";
   EXPECT_FALSE(scripted(plain).lora || scripted(plain).precision.frozen_weights);
 }

@@ -135,7 +135,7 @@ std::vector<Change> adapter_changes(const WorkloadSpec& given) {
       return fmt::format("precision.frozen_weights = {}", name_of(format));
     };
   };
-  const std::vector<std::string> now = workload.lora.value_or(LoraSpec{}).targets;
+  const std::vector<std::string> now = targets_of(workload.lora.value_or(LoraSpec{}));
   std::vector<std::string> fewer_targets;
   std::copy_if(now.begin(), now.end(), std::back_inserter(fewer_targets), [](const std::string& target) {
     return target != "fc1" && target != "gate" && target != "up" && target != "fc2";
@@ -190,16 +190,16 @@ std::optional<Fit> first_fit(const WorkloadSpec& workload, const topology::Accel
   return std::nullopt;
 }
 
-// A key-value cache is linear in the batch. Each replica and each stage's micro-batches have the same number
-// of requests; 0: none fits, or the scenario states no batch.
+// A key-value cache is linear in the batch. Each replica has the same number of requests, and each
+// micro-batch where its size is given; 0: none fits, or the scenario states no batch.
 int largest_batch(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                   std::uint32_t accelerators) {
   const PlanSpec& plan = workload.plan;
   const int given = plan.global_batch.value_or(0);
   const int across = plan.tp * plan.pp * plan.cp;
   if (!serves(workload) || given == 0 || across <= 0) return 0;
-  const int unit =
-      std::max(1, static_cast<int>(accelerators) / across) * plan.pp * plan.micro_batch.value_or(1);
+  const int replicas = std::max(1, static_cast<int>(accelerators) / across);
+  const int unit = replicas * (plan.micro_batch ? plan.pp * *plan.micro_batch : 1);
   const auto fits = [&](int units) {
     WorkloadSpec changed = workload;
     changed.plan.global_batch = units * unit;

@@ -108,17 +108,22 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
 }
 // Servers decode all their requests at once (continuous batching). They read prompts together up to so many
 // tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
-// Micro-batches are as even as can be; all take as long as the largest, which paces a pipeline.
+// Micro-batches are as even as can be, and simulated as if all were as large as the largest: it paces a
+// pipeline of requests. Of prompts so many are read together that the last batch lacks little.
 void divide_requests(int requests, Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
-  const auto parts = [](std::int64_t whole, std::int64_t most) { return (whole + most - 1) / most; };
-  std::int64_t micro_batches = plan.pp;
+  const auto parts = [&](int together) { return (requests + together - 1) / together; };
+  const auto lacks_little = [&](int together) {
+    return 10 * (parts(together) * together - requests) <= requests;
+  };
+  int together = plan.pp > 1 ? parts(plan.pp) : requests;
   if (plan.task == Task::prefill) {
-    const std::int64_t together = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
-    micro_batches = std::max(micro_batches, parts(requests, together));
+    const std::int64_t most = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
+    together = static_cast<int>(std::min<std::int64_t>(std::max(1, requests / plan.pp), most));
+    while (!lacks_little(together)) --together;  // ends at 1, which lacks none
   }
-  plan.micro_batch = static_cast<int>(parts(requests, micro_batches));
-  plan.micro_batches = static_cast<int>(parts(requests, plan.micro_batch));
+  plan.micro_batch = together;
+  plan.micro_batches = parts(together);
 }
 // What else must change where the batch is no multiple of that many replicas'.
 std::string batch_for(const PlanSpec& plan, std::int64_t dp) {
@@ -172,13 +177,17 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
 }
 
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
-  const bool pairs = spec.overlap_expert_exchange && spec.ep.value_or(1) > 1 &&
-                     spec.global_batch.value_or(0) / plan.dp % 2 == 0;
-  const bool served = plan.inference() && !spec.micro_batch && !spec.grad_accumulation &&
-                      spec.global_batch.value_or(0) > 0 && *spec.global_batch % plan.dp == 0;
+  const bool pairs =
+      spec.overlap_expert_exchange && spec.ep.value_or(1) > 1 && spec.global_batch.value_or(0) / plan.dp > 1;
+  const bool open = plan.inference() && !spec.micro_batch && spec.global_batch.value_or(0) > 0 &&
+                    *spec.global_batch % plan.dp == 0;
+  const bool served = open && !spec.grad_accumulation;
+  const int requests = open ? *spec.global_batch / plan.dp : 0;
   if (served) {
-    divide_requests(*spec.global_batch / plan.dp / (pairs ? 2 : 1), plan);
+    divide_requests(pairs ? (requests + 1) / 2 : requests, plan);
     if (pairs) plan.micro_batches *= 2;
+  } else if (open && *spec.grad_accumulation > 0) {
+    plan.micro_batch = std::max(1, requests / *spec.grad_accumulation);
   }
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
   if (!served) count_micro_batches(spec, per_round, plan, mistakes);

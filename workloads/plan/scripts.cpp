@@ -21,7 +21,11 @@ bool takes_graphs(const WorkloadSpec& workload) {
 
 WorkloadSpec scripted(WorkloadSpec workload) {
   if (workload.task != Task::lora || !framework_of(workload).lora_scripts) return workload;
-  if (!workload.lora) workload.lora.emplace().targets = {"qkv", "proj"};
+  if (!workload.lora) workload.lora.emplace();
+  if (!workload.lora->targets) workload.lora->targets = {"qkv", "proj"};
+  PlanSpec& plan = workload.plan;
+  if (!plan.tp_overlap && plan.tp > 1 && plan.sequence_parallel.value_or(true))
+    plan.tp_overlap = TensorOverlap::userbuffers;
   set_formats(workload.plan.tp > 1 && workload.plan.cp > 1, workload.precision);
   if (takes_graphs(workload)) workload.compute.graph_parts = {"attention", "mlp"};
   return workload;

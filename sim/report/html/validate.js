@@ -67,14 +67,15 @@ pages.validate = () => {
   element("headline").textContent = "Predicted and published";
   element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction." +
     (result.complete ? "" : " Interrupted: this is what was done.");
+  const reasons = [...new Set(result.cases.map((each) => each.problem).filter(Boolean))];
   if (cases.length === 0) {
-    const reasons = [...new Set(result.cases.map((each) => each.problem).filter(Boolean))];
     element("main").innerHTML = `<p>No case could be simulated.</p><ul>${reasons.map((each) => `<li>${escapeText(each)}</li>`).join("")}</ul>`;
     return;
   }
   const within = (share) => size.filter((each) => each <= share).length / size.length;
   element("sentence").innerHTML = unbroken(`Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
     `${percent(within(0.25))} within 25 %. The furthest is off by ${percent(size[size.length - 1])}.`);
+  if (failed) element("sentence").innerHTML += `<small>${plural(failed, "case")} not simulated: ${reasons.map(escapeText).join("; ")}</small>`;
   const card = (label, value, note) => `<div class="card"><div class="label">${label}</div><div class="value">${value}</div><div class="note">${note}</div></div>`;
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
     card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
@@ -87,7 +88,7 @@ pages.validate = () => {
     ["family", (row) => row.name], ["cases", (row) => row.n, whole], ["mean error", (row) => row.mean_abs_error, percent], ["median", (row) => row.median_abs_error, percent],
     ["90th percentile", (row) => row.percentile_90_abs_error, percent], ["furthest", (row) => row.max_abs_error, percent], ["bias", (row) => row.bias, signedError],
     ["bar", (row) => barText(row.bar)], ["goal", (row) => barText(row.goal)], ["holds", (row) => (row.passed === null ? "" : row.passed ? "yes" : "no")],
-  ], families.map((name) => ({ name, ...result.families[name] })), { by: 2 });
+  ], families.filter((name) => result.families[name].mean_abs_error !== null).map((name) => ({ name, ...result.families[name] })), { by: 2 });
   table("cases", "Cases", [
     ["case", (row) => row.name], ["family", (row) => row.family], ["published", (row) => row.published, (value, row) => caseFigure(row, value)],
     ["predicted", (row) => row.predicted, (value, row) => caseFigure(row, value)], ["error", (row) => row.error, signedError], ["off by", (row) => Math.abs(row.error), percent], ["source", (row) => row.source || ""],

@@ -109,8 +109,9 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   say_experts(given, plan, workload.model, facts);
   if (plan.task == workloads::Task::lora && !workload.lora) {
     const workloads::LoraSpec usual = workloads::scripted(workload).lora.value_or(workloads::LoraSpec{});
+    const std::vector<std::string> targets = workloads::targets_of(usual);
     facts.assumed.push_back(
-        {fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(usual.targets, ", ")),
+        {fmt::format("adapters of rank {} on {} (workload.lora)", usual.rank, fmt::join(targets, ", ")),
          "workload.lora"});
   }
   if (workload.packing.on && !workload.packing.documents)
@@ -122,7 +123,8 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   const bool on_nvidia = facts.library == "NCCL";
   const bool has_user_buffers =
       on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
-  if (!given.tp_overlap && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
+  const bool open = !given.tp_overlap && plan.tp_overlap != workloads::TensorOverlap::userbuffers;
+  if (open && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
       could_use_user_buffers(topology, catalogue, plan))
     facts.open.push_back(
         {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "

@@ -28,7 +28,10 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
   const Precision narrow = plan.activations == Precision::fp16 ? Precision::fp16 : Precision::bf16;
   fill(workload.precision.gradients, plan.gradient_bytes > 2 ? Precision::fp32 : narrow);
   fill(workload.precision.optimizer, plan.optimizer_bytes > 2 ? Precision::fp32 : narrow);
-  if (workload.task == workloads::Task::lora) fill(workload.lora, workloads::LoraSpec{});
+  if (workload.task == workloads::Task::lora) {
+    fill(workload.lora, workloads::LoraSpec{});
+    fill(workload.lora->targets, workloads::targets_of(*workload.lora));
+  }
   if (workload.packing.on) fill(workload.packing.documents, plan.documents);
   if (plan.replicas() == 1) return;
   fill(spec.overlap_grad_reduce, plan.overlap_grad_reduce);
@@ -44,9 +47,11 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workload.framework = workloads::full_name(release);
   fill(workload.sequence, plan.sequence);
   fill(workload.model.attention.kernel, plan.attention);
-  fill(workload.compute.cuda_graph, plan.host.graph);
+  if (workload.compute.graph_parts.empty()) fill(workload.compute.cuda_graph, plan.host.graph);
   fill(spec.dp, plan.dp);
-  fill(spec.micro_batch, plan.micro_batch);
+  // Uneven micro-batches of requests are not all of this size.
+  if (std::int64_t{plan.micro_batch} * plan.micro_batches * plan.dp == plan.global_batch)
+    fill(spec.micro_batch, plan.micro_batch);
   if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);
   fill(spec.ep, plan.ep);
   if (plan.ep > 1) {
