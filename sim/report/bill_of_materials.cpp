@@ -14,6 +14,7 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/optical_circuits.hpp"
 #include "sim/report/port_remarks.hpp"
+#include "sim/report/server_price.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/node_recipe.hpp"
@@ -181,35 +182,10 @@ class Counter {
     return price;
   }
 
-  // Somebody's price of this server, or of one with the same accelerators that it is made from.
-  [[nodiscard]] bool has_own_price(const topology::NodeRecipe& recipe) const {
-    if (cost_.prices.contains(recipe.id) || catalogue_.price(recipe.id) != nullptr) return true;
-    if (recipe.like.empty()) return false;
-    const topology::NodeRecipe& like = catalogue_.node(recipe.like);
-    return like.accelerator == recipe.accelerator && has_own_price(like);
-  }
-
-  // A server that has these accelerators and a price, preferably of the same kind (hgx-, dgx-).
-  [[nodiscard]] const topology::NodeRecipe* sibling(const topology::NodeRecipe& recipe,
-                                                    const std::string& accelerator) const {
-    const std::string_view kind = std::string_view(recipe.id).substr(0, recipe.id.find('-'));
-    const topology::NodeRecipe* found = nullptr;
-    for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
-      if (entry.category != "node") continue;
-      const topology::NodeRecipe& other = catalogue_.node(entry.id);
-      if (other.accelerator != accelerator || other.accelerators != recipe.accelerators ||
-          !has_own_price(other))
-        continue;
-      if (other.id.starts_with(kind)) return &other;
-      if (found == nullptr) found = &other;
-    }
-    return found;
-  }
-
   // Accelerators that are not the recipe's: the price is a quote, else that of a server that has them.
   [[nodiscard]] Known price_with(const topology::NodeRecipe& recipe, const topology::Accelerator& chip) {
     if (chip.id == recipe.accelerator || cost_.prices.contains(recipe.id)) return server_price(recipe);
-    const topology::NodeRecipe* other = sibling(recipe, chip.id);
+    const topology::NodeRecipe* other = priced_server_with(chip.id, recipe, catalogue_, cost_);
     if (other == nullptr) return {};
     remarks_.push_back(
         fmt::format("the price of a {0} with {1} is that of a {2}; a quote (cost.prices.{0}) replaces it",

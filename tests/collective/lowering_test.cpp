@@ -347,22 +347,6 @@ TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {
   }
 }
 
-// NCCL sums in the NVSwitches for any number of GPUs, but gathers and scatters through them among up to 32
-// (NCCL_MAX_NVLS_ARITY).
-TEST(Lowering, GathersInLargeNvlinkDomainsAreRings) {
-  const Cluster cluster(boxes("gb200-nvl72", 18));
-  const auto chosen = [&](CollectiveKind kind, std::size_t gpus) {
-    return cluster.nccl.choose(kind, Bytes(4 << 20), cluster.topology.accelerators().subspan(0, gpus))
-        .algorithm;
-  };
-  EXPECT_EQ(chosen(CollectiveKind::all_reduce, 72), Algorithm::nvls);
-  for (const auto kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
-    EXPECT_EQ(chosen(kind, 32), Algorithm::nvls);
-    EXPECT_EQ(chosen(kind, 36), Algorithm::ring);
-    EXPECT_EQ(chosen(kind, 72), Algorithm::ring);
-  }
-}
-
 // Eight GPUs in one box and four in the next: the furthest leaf is seven hops from the head of its box, as
 // with two boxes of eight.
 TEST(Lowering, ATreeIsAsDeepAsItsLongestChain) {
