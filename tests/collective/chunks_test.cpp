@@ -124,19 +124,4 @@ TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {
   EXPECT_EQ(buffers(dgx, {}), nccl::default_buffers(2));
 }
 
-// NCCL sums in the NVSwitches for any number of GPUs, but gathers and scatters through them among up to 32
-// (NCCL_MAX_NVLS_ARITY).
-TEST(Choices, GathersInLargeNvlinkDomainsAreRings) {
-  const Cluster cluster(boxes("gb200-nvl72", 18));
-  const auto chosen = [&](CollectiveKind kind, std::size_t gpus) {
-    return cluster.nccl.choose(kind, Bytes(4 << 20), cluster.topology.accelerators().subspan(0, gpus))
-        .algorithm;
-  };
-  EXPECT_EQ(chosen(CollectiveKind::all_reduce, 72), Algorithm::nvls);
-  for (const auto kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
-    EXPECT_EQ(chosen(kind, 32), Algorithm::nvls);
-    EXPECT_EQ(chosen(kind, 36), Algorithm::ring);
-    EXPECT_EQ(chosen(kind, 72), Algorithm::ring);
-  }
-}
 }  // namespace topsim::collective::chunks_test

@@ -122,7 +122,9 @@ TEST(Lowering, UnevenGroupsReachAllTheirMembers) {
 // The design goal is 2 %. Wider tolerances:
 //   - One GPU a box, LL: a ring's loops overlap, so its two hops (10 us together) hide behind the sending.
 //     The pipelined form adds them: 15 % of its 66 us at 1 MiB.
-//   - LL128's trees between boxes: a share of 1 MiB is no whole number of passes.
+//   - LL128's trees between boxes: of the four pieces of a channel's 64 KiB the last is smaller (11.5 of 18
+//   KB), and
+//     the pipelined form counts its hops as a whole piece's.
 //   - A chain inside one box sends both ways over each GPU's links, which the fill of its pipeline does not
 //     foresee: 7 % with LL128, which NCCL does not choose there.
 TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {

@@ -109,12 +109,13 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
 // Servers decode all their requests at once (continuous batching). They read prompts together up to so many
 // tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
 // Micro-batches are as even as can be, and simulated as if all were as large as the largest: it paces a
-// pipeline of requests. Of prompts so many are read together that the last batch lacks little.
+// pipeline of requests. Of prompts so many are read together that the last batch lacks little of its size.
 void divide_requests(int requests, Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
+  constexpr int kLittle = 10;  // one part in so many of all prompts; a judgement
   const auto parts = [&](int together) { return (requests + together - 1) / together; };
   const auto lacks_little = [&](int together) {
-    return 10 * (parts(together) * together - requests) <= requests;
+    return kLittle * (parts(together) * together - requests) <= requests;
   };
   int together = plan.pp > 1 ? parts(plan.pp) : requests;
   if (plan.task == Task::prefill) {
