@@ -28,7 +28,8 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
 
     seeds       simulations of each; 1: a single one, without a word on significance
 
-    Raises ValueError for fewer than two candidates and for seeds below 1 and negative jobs, ConfigError for what cannot be read or simulated.
+    Raises ValueError for fewer than two candidates, seeds below 1 and negative jobs, ConfigError for what cannot be read
+    or simulated.
     """
     if len(candidates) < 2:
         raise ValueError("compare needs at least two candidates, the baseline first")

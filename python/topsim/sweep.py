@@ -40,7 +40,8 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
     What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in
     `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
-    Raises ConfigError for paths that no scenario has, ValueError for negative `jobs`, KeyboardInterrupt on Ctrl-C (finished rows stay).
+    Raises ConfigError for paths that no scenario has, ValueError for negative `jobs`, KeyboardInterrupt on Ctrl-C
+    (finished rows stay).
     """
     if vary is not None and not isinstance(vary, Mapping):
         if points is not None or isinstance(vary, str) or not isinstance(vary, Iterable):
