@@ -171,8 +171,8 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
           .field("accelerators", &NodeChoice::accelerators,
                  "the first of its accelerators alone, as where a job is given 4 of 8 in each node",
                  config::at_least(1), config::default_text("all"))
-          .field("nics", &NodeChoice::nics, "the first of its NICs for the fabric alone", config::at_least(1),
-                 config::default_text("all"))
+          .field("nics", &NodeChoice::nics, "so many of its NICs for the fabric, spread over the node",
+                 config::at_least(1), config::default_text("all"))
           .field(
               "peer_to_peer", &NodeChoice::peer_to_peer,
               "whether its accelerators reach each other over PCIe: true with a driver that is patched for "

@@ -172,6 +172,7 @@ std::string sweep_json(const SweepReport& report) {
     json each = {{"point", row.point},
                  {"values", json::object()},
                  {"status", row.ok ? "ok" : "failed"},
+                 {"can_be_built", can_be_built(row)},
                  {"message", row.message}};
     for (std::size_t p = 0; p < report.space.paths.size(); ++p)
       each["values"][report.space.paths[p]] = json_value(report.space.points[row.point][p]);

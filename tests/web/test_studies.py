@@ -102,6 +102,15 @@ class Studies(Pages):
         self.assertEqual(self.values("#answer .value")[0], max(row["figures"]["tokens_per_second"] for row in done))
         self.assertEqual(self.browser.value("document.querySelectorAll('#rows tbody tr').length"), len(done))
 
+    def test_sweep_says_which_points_cannot_be_built_and_never_calls_them_best(self):
+        # The switches of the scenario are InfiniBand's: Ethernet's cables do not fit them.
+        shown = self.opened(self.page_of("sweep", IB, "--vary", "topology.fabric.link=ib-ndr,roce-400g", "--best", "usd_per_hour")[0])
+        self.assertEqual([row["can_be_built"] for row in shown["rows"]], [True, False])
+        self.assertIn("link ib-ndr", self.browser.value("document.getElementById('sentence').textContent").split(";")[0])
+        refused = self.browser.value("document.getElementById('failed').textContent")
+        self.assertIn("roce-400g", refused)
+        self.assertIn("has no ports for", refused)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -60,9 +60,7 @@ class NodeDraft {
              {}});
     };
     most("accelerators", choice_.accelerators, recipe_.accelerators, "accelerators", {});
-    int nics = 0;  // without those that belong to accelerators left out
-    for (const NicGroup& group : recipe_.nics)
-      for (int i = 0; group.compute && i < group.count; ++i) nics += there(owner_of(group, i)) ? 1 : 0;
+    const int nics = compute_nics();
     most("nics", choice_.nics, nics, "NICs for the fabric",
          choice_.nics.value_or(0) > nics
              ? hardware_.nodes_with_nics(choice_.accelerator.value_or(recipe_.accelerator), *choice_.nics)
@@ -80,6 +78,13 @@ class NodeDraft {
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
   [[nodiscard]] bool there(int accelerator) const { return accelerator < accelerators_; }
+  // NICs for the fabric, without those that belong to accelerators left out.
+  [[nodiscard]] int compute_nics() const {
+    int nics = 0;
+    for (const NicGroup& group : recipe_.nics)
+      for (int i = 0; group.compute && i < group.count; ++i) nics += there(owner_of(group, i)) ? 1 : 0;
+    return nics;
+  }
   static int owner_of(const NicGroup& group, int nic) {
     return group.owner.empty() ? 0 : group.owner.at(static_cast<std::size_t>(nic));
   }
@@ -240,14 +245,17 @@ class NodeDraft {
       join(socket, add(DeviceKind::host_memory, "host-memory"), memory, 1);
   }
 
+  // Fewer NICs than the recipe's are spread over it, as builders spread them over sockets and PCIe switches.
   void nics() {
-    int left = choice_.nics.value_or(recipe_.compute_nics());
+    const int all = compute_nics(), wanted = choice_.nics.value_or(all);
+    int seen = 0;  // NICs for the fabric
     for (const NicGroup& group : recipe_.nics) {
       const std::string id = group.compute ? choice_.nic.value_or(group.nic) : group.nic;
       const NicEntry& entry = hardware_.nic(id, "topology.node.nic");
       for (int i = 0; i < group.count; ++i) {
         const int owner = owner_of(group, i);
-        if (!there(owner) || (group.compute && left-- <= 0)) {
+        const bool left_out = group.compute && there(owner) && seen++ * wanted % all >= wanted;
+        if (!there(owner) || left_out) {
           nics_.emplace_back();
           nic_slots_.emplace_back();
           continue;

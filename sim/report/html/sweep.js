@@ -20,13 +20,15 @@ const firstFigures = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes"
 const inOrder = (figures) => [...new Set([result.best.figure, ...firstFigures.filter((name) => figures.includes(name)), ...figures])];
 const shortPath = (path) => path.split(".").pop();
 const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
+// A point for whose cables a part lacks the ports is simulated, and is never the best.
+const canBeBuilt = (row) => row.can_be_built !== false;
+const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ") + (canBeBuilt(row) ? "" : " (cannot be built)");
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
 // As the finding of a run: allocators' fragmentation commonly takes the rest.
 const nearlyFull = (row) => row.figures.memory_capacity_bytes > 0 && row.figures.memory_bytes >= 0.92 * row.figures.memory_capacity_bytes;
 const distinctFigures = (rows, name) => new Set(rows.map((row) => row.figures[name])).size;
-const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null)
+const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null && canBeBuilt(row))
   .reduce((best, row) => (best === null || (moreIsBetter(figure) ? row.figures[figure] > best.figures[figure] : row.figures[figure] < best.figures[figure]) ? row : best), null);
 
 // One path: bars; two: a table of colours; more: a line through the values of each point.
@@ -118,8 +120,8 @@ pages.sweep = () => {
   element("description").textContent = `${plural(result.rows.length, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
   foot(result, "");
   if (!best) {
-    element("sentence").textContent = "No point could run.";
-    for (const id of ["picture-section", "trade", "rows-section"]) element(id).remove();
+    element("sentence").textContent = rows.some(canBeBuilt) ? `No point has a ${figureName(result.best.figure)}.` : rows.length > 0 ? "Points ran, but none can be built." : "No point could run.";
+    for (const id of ["picture-section", "trade"]) element(id).remove();
   } else {
     const last = rows.reduce((a, b) => ((moreIsBetter(result.best.figure) ? b.figures[result.best.figure] < a.figures[result.best.figure] : b.figures[result.best.figure] > a.figures[result.best.figure]) ? b : a), best);
     const text = figureText(result.best.figure);
@@ -130,12 +132,14 @@ pages.sweep = () => {
       .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 5).map(card).join("");
     drawPicture(rows, failed, figures, varied.length > 0 ? varied : result.paths);
     drawTrade(rows, figures);
-    table("rows", "Points", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]),
-      ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
-      rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
   }
+  if (rows.length === 0) element("rows-section").remove();
+  else table("rows", "Points", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]),
+    ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
+    rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
   element("command").textContent = sweepCommand();
-  if (failed.length === 0) element("failed-section").remove();
-  else table("failed", "Points that could not run", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], failed, { by: -1 });
+  const refused = [...failed, ...rows.filter((row) => !canBeBuilt(row))];
+  if (refused.length === 0) element("failed-section").remove();
+  else table("failed", "Points that could not run or cannot be built", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], refused, { by: -1 });
   drawWords();
 };
