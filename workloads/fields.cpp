@@ -283,6 +283,14 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  names<Precision>(
                      {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}),
                  default_text("the framework's; fp32 of all but fsdp@2025-automodel"))
+          .field("moments", &PrecisionSpec::moments,
+                 "Megatron's precision-aware optimiser: its two moments beside fp32 weights; it reads "
+                 "gradients as they are, without fp32 copies",
+                 names<Precision>({{"fp32", Precision::fp32},
+                                   {"bf16", Precision::bf16},
+                                   {"fp16", Precision::fp16},
+                                   {"fp8", Precision::fp8}}),
+                 default_text("as optimizer, without precision-awareness"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,

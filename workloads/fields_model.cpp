@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "workloads/fields.hpp"
+#include "workloads/published_config.hpp"
 
 namespace topsim::workloads {
 
@@ -154,6 +155,7 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")
           .shorthand("use")
           .from_library("models")
+          .translated_by(&written_out)
           .check(check_kind);
   return object;
 }

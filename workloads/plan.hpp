@@ -150,6 +150,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
   double kept_gradient_bytes = 4;       // of reduced ones
   double parameter_bytes = 2;           // working copy
+  double narrow_copy_bytes = 0;         // kept beside it, of each parameter that is no end's
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
   double bucket_elements = 0;           // gradients of one bucket; 0: all in one
   double first_bucket_elements = 0;     // of the first one to fill; 0: as the others
@@ -165,9 +166,11 @@ struct Plan : KernelFacts, ExchangeFacts {
   Precision frozen_weights = Precision::bf16;  // of task lora
   // copies_for_update: bytes beside each 16-bit gradient that is updated, when its fp32 copy is made.
   double update_copy = 0;
-  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
-  bool mixed_precision = true;  // fp32 master weights beside the working copy
-  double optimizer_bytes = 4;   // of each number that the optimiser keeps
+  int domain_ranks = 0;          // ranks joined by NVLink; 0: all
+  bool mixed_precision = true;   // fp32 master weights beside the working copy
+  double optimizer_bytes = 4;    // of each number that the optimiser keeps
+  double moment_bytes = 4;       // ... of each of the two moments
+  bool precision_aware = false;  // the optimiser reads 16-bit gradients, else fp32 copies of them
   bool synchronises_p2p = false;
   bool plain_softmax = false;  // stored scores beyond KernelFacts::fused_softmax_keys
   bool qkv_apart = false;      // queries, keys and values are separate products (KernelFacts::gate_apart)

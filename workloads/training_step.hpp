@@ -9,6 +9,9 @@
 
 namespace topsim::workloads {
 
+// Throws ConfigError if the topology has none: a fabric alone can be drawn and checked, and runs nothing.
+void require_accelerators(const topology::Topology& topology);
+
 // All accelerators of the topology take part. Throws ConfigError for what does not fit together or is not
 // supported.
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,

@@ -20,22 +20,52 @@ int domain_ranks(const topology::Topology& topology) {
   return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(),
                                         [&](DeviceId id) { return router.scale_up_domain(id) == first; }));
 }
+// Why an accelerator trains in no format as narrow as this one; empty if it does.
 // Transformer Engine stops below compute capability 8.9 ("Device compute capability 8.9 or higher required
-// for FP8 execution", NVIDIA/TransformerEngine issue 1159) and before AMD's CDNA 3 (ROCm/TransformerEngine
-// issue 359); so does torch._scaled_mm, which torchao calls (pytorch pull request 164251). Engines that serve
-// a model widen weights of 8 bits and run.
+// for FP8 execution", NVIDIA/TransformerEngine issue 1159), for scales of blocks below 9.0, for MXFP8 and
+// NVFP4 below 10.0 and for MXFP8 from 12.0 on ("MXFP8 (for all gemm layouts) is not supported on 12.0+
+// architectures yet"; transformer_engine/pytorch/quantization.py), and before AMD's CDNA 3
+// (ROCm/TransformerEngine issue 359); so does torch._scaled_mm, which torchao calls (pytorch pull request
+// 164251). AMD has scales of blocks from CDNA 4 on, and no NVFP4. XLA's fp8 products are for GPUs and the
+// TPUs that have such units (MaxText, base.yml:
+// "'fp8' for 8-bit floating-point gemms on nvidia gpus").
+std::string why_not_so_narrow(Precision format, const topology::Accelerator& accelerator) {
+  const int capability = accelerator.compute_capability;
+  const bool blocks = format == Precision::mxfp8 || format == Precision::nvfp4;
+  if (topology::is_nvidia(accelerator)) {
+    if (capability < topology::kAda)
+      return "it has no fp8 units, and Transformer Engine and torchao refuse to go without";
+    if (format == Precision::fp8_blockwise && capability < topology::kHopper)
+      return "Transformer Engine has scales of blocks from Hopper on";
+    if (blocks && capability < topology::kBlackwell)
+      return "its units have no scales of blocks, which Blackwell's have";
+    if (format == Precision::mxfp8 && capability >= topology::kDesktopBlackwell)
+      return "Transformer Engine has no MXFP8 for Blackwells outside data centres";
+    return {};
+  }
+  const bool has_fp8 = accelerator.dense_flops.contains("fp8");
+  if (accelerator.vendor == "AMD") {
+    if (!has_fp8) return "it has no fp8 units, and Transformer Engine and torchao refuse to go without";
+    if (format == Precision::nvfp4) return "NVFP4 is NVIDIA's format";
+    if (format == Precision::mxfp8 && !accelerator.dense_flops.contains("fp4"))
+      return "its units have no scales of blocks, which CDNA 4's have";
+  }
+  return accelerator.vendor == "Google" && !has_fp8 ? "it has no fp8 units" : "";
+}
+
+// Engines that serve a model widen weights of 8 bits and run.
 void require_narrow_products(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
   const bool trains = workload.task != Task::prefill && workload.task != Task::decode;
-  const bool too_old =
-      (topology::is_nvidia(accelerator) && accelerator.compute_capability < topology::kAda) ||
-      (accelerator.vendor == "AMD" && !accelerator.dense_flops.contains("fp8"));
-  if (!trains || !too_old || bytes_of(workload.precision.gemm) >= 2) return;
+  if (!trains || bytes_of(workload.precision.gemm) >= 2) return;
+  const std::string why = why_not_so_narrow(workload.precision.gemm, accelerator);
+  if (why.empty()) return;
   Problem problem;
   problem.path = "workload.precision";
-  problem.message = fmt::format(
-      "{} cannot train in {}: it has no fp8 units, and Transformer Engine and torchao refuse to go without",
-      accelerator.name, name_of(workload.precision.gemm));
-  problem.help = accelerator.dense_flops.contains("bf16") ? "use bf16" : "use fp16";
+  problem.message =
+      fmt::format("{} cannot train in {}: {}", accelerator.name, name_of(workload.precision.gemm), why);
+  const bool narrower =
+      workload.precision.gemm != Precision::fp8 && why_not_so_narrow(Precision::fp8, accelerator).empty();
+  problem.help = narrower ? "use fp8" : accelerator.dense_flops.contains("bf16") ? "use bf16" : "use fp16";
   throw ConfigError({problem});
 }
 }  // namespace
@@ -68,12 +98,19 @@ MachineFacts host_facts(const topology::Topology& topology, const topology::Cata
   return facts;
 }
 
+void require_accelerators(const topology::Topology& topology) {
+  if (!topology.accelerators().empty()) return;
+  Problem problem;
+  problem.path = "topology";
+  problem.message = "the topology has no accelerators";
+  problem.help = "add devices of kind accelerator, or choose a node recipe; ibnetdiscover lists none";
+  throw ConfigError({problem});
+}
+
 program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                const topology::Catalogue& catalogue) {
+  require_accelerators(topology);
   const auto accelerators = topology.accelerators();
-  if (accelerators.empty())
-    throw ConfigError("the topology has no accelerators",
-                      "add devices of kind accelerator, or choose a node recipe");
   const std::string& first = topology.model_of(accelerators.front());
   for (const DeviceId id : accelerators)
     if (topology.device(id).model != topology.device(accelerators.front()).model)

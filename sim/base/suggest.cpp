@@ -39,6 +39,9 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"data_parallel", "dp"},
     {"data_parallel_size", "dp"},
     {"context_parallel", "cp"},
+    {"p2p", "ring"},  // Megatron's --cp-comm-type
+    {"a2a", "ulysses"},
+    {"all_gather", "all-gather"},
     {"context_parallel_size", "cp"},
     {"expert_parallel", "ep"},
     {"expert_parallel_size", "ep"},
@@ -64,7 +67,6 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"max_seq_len", "sequence"},
     {"seq_length", "sequence"},
     {"sequence_length", "sequence"},
-    {"max_position_embeddings", "sequence"},
     {"max_predictions_per_seq", "predictions_per_sequence"},
     {"num_layers", "layers"},
     {"num_hidden_layers", "layers"},
@@ -156,6 +158,23 @@ std::vector<std::string> of_same_chip(std::string_view word, std::span<const std
   for (auto& [shared, name] : same) names.push_back(std::move(name));
   return names;
 }
+// "meta-llama/Llama-3.1-8B-Instruct", as model hubs write it: the longest known name with which it begins
+// behind the owner, hyphens aside.
+std::optional<std::string> without_owner(std::string_view word, std::span<const std::string> known) {
+  const std::size_t slash = word.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto joined = [](std::string_view name) {
+    std::string text = lower_case(name);
+    std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
+    return text;
+  };
+  const std::string name = joined(word.substr(slash + 1));
+  const std::string* found = nullptr;
+  for (const std::string& candidate : known)
+    if (name.starts_with(joined(candidate)) && (found == nullptr || candidate.size() > found->size()))
+      found = &candidate;
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
 }  // namespace
 
 std::optional<std::string> same_meaning(std::string_view word, std::span<const std::string> known) {
@@ -188,6 +207,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLongestWord = 100;  // longer words are not mistyped names
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
+  if (const auto owned = without_owner(word, known)) return owned;
   if (const auto same = same_meaning(word, known)) return same;
   const std::vector<std::string> same_chip = of_same_chip(word, known);
   if (!same_chip.empty()) known = same_chip;

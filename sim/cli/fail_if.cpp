@@ -88,7 +88,7 @@ double parse_limit(std::string_view whole, const std::string& key, std::string_v
                          fmt::format("\"{}\" is no figure for {}, which is {}", text, key, kind->name));
     return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
   }
-  if (unit == "%")
+  if (unit == "%" && kind != nullptr)
     throw no_condition(
         whole, fmt::format("{} is {}, and \"{}\" is no figure of that; topsim compare judges differences",
                            key, kind->name, text));

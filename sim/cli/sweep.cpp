@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "sim/base/error.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
@@ -163,6 +164,9 @@ int run(const Options& options) {
                 << '\n';
     return kInterrupted;
   }
+  for (const study::SweepRow& row : report.rows)
+    if (row.message.starts_with(study::kInternalError))
+      throw InternalError(fmt::format("in point {}: {}", row.point, row.message));
   const bool any =
       std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.ok; });
   if (!any) throw ConfigError("no point of the sweep can be simulated", report.rows.front().message);

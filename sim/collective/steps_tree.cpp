@@ -51,7 +51,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         auto& line = (upwards ? up : down)[child];
         const bool leaf = upwards && nodes[child].children.empty();
         double latency = (hop.between() ? steps.between : steps.inside).count() * 1e-6;
-        double time = pipe.rate > 0 ? size / pipe.hop_rate : 0;
+        double time = pipe.rate > 0 ? size / (hop.between() ? pipe.between_rate : pipe.inside_rate) : 0;
         std::size_t window = kSlots;
         if (leaf && pipe.rate > 0) {
           // Piece k arrives k periods after the first, so as many pieces are in flight as a piece takes

@@ -55,7 +55,8 @@ struct StepTiming {
 struct TreePipeline {
   double piece = 0;     // bytes
   double rate = 0;      // bytes per second of a channel, all channels at work; 0: no limit is known
-  double hop_rate = 0;  // of the first piece, which has the hop to itself; 0 with the other
+  // Of a piece that has its hop to itself, inside a box and between boxes; 0 with the other.
+  double inside_rate = 0, between_rate = 0;
 };
 [[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 

@@ -26,29 +26,20 @@ std::string did_you_mean(const std::optional<std::string>& close, const std::str
   return text.empty() ? text : "did you mean " + text + '?';
 }
 
-// A published config.json in our keys, which are numbers; empty for what is no file.
-std::string written_out(const Node& name, std::span<const std::string> known) {
+// A file that is named where a library's name or figures belong; absent if there is none.
+std::optional<Document> named_file(const Node& name) {
   namespace fs = std::filesystem;
   std::error_code error;
-  if (!name.text().ends_with(".json")) return {};
-  std::string keys;
   for (const fs::path& folder : {fs::path(name.place().file).parent_path(), fs::path()}) {
     const fs::path file = folder / name.text();
     if (!fs::is_regular_file(file, error)) continue;
     try {
-      const Document document = Document::read_file(file.string());
-      for (std::size_t i = 0; i < document.root().size(); ++i) {
-        const Node each = document.root()[i];
-        const auto ours = each.is_number() ? same_meaning(each.key(), known) : std::nullopt;
-        if (ours) keys += (keys.empty() ? "" : ", ") + ('"' + *ours + "\": ") + to_text(each.value(), 0);
-      }
+      return Document::read_file(file.string());
     } catch (const ConfigError&) {
-      return "write its figures here, such as {\"layers\": 32, \"hidden\": 4096, \"heads\": 32}";
+      return std::nullopt;
     }
-    break;
   }
-  return keys.empty() ? "write its figures here, such as {\"layers\": 32, \"hidden\": 4096, \"heads\": 32}"
-                      : "write its figures here: {" + keys + '}';
+  return std::nullopt;
 }
 
 Value text_of_example(const std::string& json) {
@@ -92,6 +83,12 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
     wrong_kind(node, expects(), reader);
     return false;
   }
+  if (translate_ != nullptr && node.is(Kind::object)) {
+    if (const std::optional<std::string> written = translate_(node)) {
+      reader.problem(node, "these are another program's keys of a " + name_, "", *written);
+      return false;
+    }
+  }
   const auto is_field = [this](const std::string& key) {
     return std::any_of(facts_.begin(), facts_.end(), [&](const FieldFacts& f) { return f.key == key; });
   };
@@ -124,12 +121,14 @@ Node ObjectBase::library_entry(const Node& node, Reader& reader) const {
   if (!name.is(Kind::string)) return {};
   const std::string path = reader.library()->find(category_, name.text());
   if (path.empty()) {
-    const std::string written = written_out(name, keys());
-    if (written.empty()) {
+    if (!name.text().ends_with(".json")) {
       reader.unknown_name(name, name_, name.text(), reader.library()->names(category_));
     } else {
+      const std::optional<Document> file = named_file(name);
+      const std::optional<std::string> written =
+          file && translate_ != nullptr ? translate_(file->root()) : std::nullopt;
       reader.problem(name, '"' + name.text() + "\" is a file, and a " + name_ + " is a name or its figures",
-                     "", written);
+                     "", written.value_or("write its figures here"));
     }
     return {};
   }

@@ -59,6 +59,9 @@ struct FieldFacts {
 };
 
 // Everything about an object that does not depend on its struct.
+// The remedy for an object, or a file in its place, in the keys of another program; nothing for what is not.
+using Translate = std::optional<std::string> (*)(const Node&);
+
 class ObjectBase {
  public:
   ObjectBase(std::string name, std::string description)
@@ -83,6 +86,7 @@ class ObjectBase {
   Value schema(Definitions& definitions, const std::function<Value(std::size_t, Definitions&)>& field_schema,
                const std::function<Value(std::size_t)>& field_default) const;
   std::string name_, description_, shorthand_, category_;
+  Translate translate_ = nullptr;
   Kind shorthand_kind_ = Kind::string;
   std::vector<FieldFacts> facts_;
 };
@@ -123,6 +127,11 @@ class Object : public detail::ObjectBase {
   // first; the object's own keys override it.
   Object&& from_library(std::string category) && {
     category_ = std::move(category);
+    return std::move(*this);
+  }
+  // Says how to write what other programs' files say of such an object.
+  Object&& translated_by(detail::Translate translate) && {
+    translate_ = translate;
     return std::move(*this);
   }
   // Runs after the fields were read without a problem; for what one field cannot know of another.

@@ -127,6 +127,7 @@ ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
   if (status != std::errc{} && std::abs(std::strtod(std::string(digits).c_str(), nullptr)) > 1) {
     return fail('"' + shown + "\" is too large", {});
   }
+  if (status != std::errc{}) return fail('"' + shown + "\" is too small", {});
   if (unit.empty()) {
     if (value == 0) return result;
     return fail('"' + shown + "\" needs a unit", "e.g. \"" + std::string(facts.example) + '"');

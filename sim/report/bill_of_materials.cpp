@@ -355,6 +355,19 @@ std::vector<const BomItem*> BillOfMaterials::unpriced() const {
   return list;
 }
 
+std::vector<const BomItem*> BillOfMaterials::without_own_price() const {
+  std::vector<const BomItem*> list;
+  for (const BomItem& item : items)
+    if (!item.is_fabric() && !item.included && (!item.price || !item.priced_as.empty()))
+      list.push_back(&item);
+  return list;
+}
+
+bool BillOfMaterials::has_servers() const {
+  return std::any_of(items.begin(), items.end(),
+                     [](const BomItem& item) { return item.category == BomCategory::server; });
+}
+
 void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
   if (cost.prices.empty()) return;
   std::vector<std::string> names;

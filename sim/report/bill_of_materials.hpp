@@ -51,6 +51,11 @@ struct BillOfMaterials {
   [[nodiscard]] double watts() const;
   // Items that the sums leave out because no price is known.
   [[nodiscard]] std::vector<const BomItem*> unpriced() const;
+  // Servers and accelerators, which dominate the total, without a price of their own: what a cost would rest
+  // on is not known.
+  [[nodiscard]] std::vector<const BomItem*> without_own_price() const;
+  // False: the servers' accelerators and NICs stand for them.
+  [[nodiscard]] bool has_servers() const;
 };
 
 // Throws ConfigError for a quote of a part that the catalogue does not know: it would silently be unused.

@@ -165,27 +165,28 @@ struct CostFigure {
   Unit unit;
   bool needs_tokens;
   bool takes_time;  // so the cost of failures, where counted, affects it
+  bool of_servers;  // and of accelerators, which must have prices
   double (*of)(const Candidate&, std::size_t sample);
 };
 
 constexpr CostFigure kCostFigures[] = {
-    {"cost.capital_usd", Unit::dollars, false, false,
+    {"cost.capital_usd", Unit::dollars, false, false, true,
      [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s)); }},
-    {"cost.fabric_usd", Unit::dollars, false, false,
+    {"cost.fabric_usd", Unit::dollars, false, false, false,
      [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s), true); }},
-    {"cost.watts", Unit::watts, false, false,
+    {"cost.watts", Unit::watts, false, false, false,
      [](const Candidate& each, std::size_t s) {
        return each.cost->bill.watts() * each.cost->pue.at(Draws(s)("pue"));
      }},
-    {"cost.usd_per_step", Unit::dollars, false, true,
+    {"cost.usd_per_step", Unit::dollars, false, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * step_seconds(each.result, each.steps[s]);
      }},
-    {"cost.usd_per_million_tokens", Unit::dollars, true, true,
+    {"cost.usd_per_million_tokens", Unit::dollars, true, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) * 1e6;
      }},
-    {"cost.usd_per_run", Unit::dollars, true, true,
+    {"cost.usd_per_run", Unit::dollars, true, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) *
               each.cost->tokens.value_or(0);
@@ -195,6 +196,10 @@ constexpr CostFigure kCostFigures[] = {
 void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   const auto all = [&](auto&& has) { return std::all_of(candidates.begin(), candidates.end(), has); };
   if (!all([](const Candidate& each) { return each.cost && each.cost->bill.capital(Draws(0)) > 0; })) return;
+  const bool whole = all([&](const Candidate& each) {
+    return each.cost->bill.without_own_price().empty() &&
+           each.cost->bill.has_servers() == candidates[0].cost->bill.has_servers();
+  });
   const bool tokens = all([](const Candidate& each) { return each.result.throughput.tokens_per_second > 0; });
   const bool run = all([](const Candidate& each) { return each.cost->tokens.has_value(); });
   const bool failures_alike = all([&](const Candidate& each) {
@@ -202,6 +207,7 @@ void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   });
   for (const CostFigure& figure : kCostFigures) {
     if ((figure.needs_tokens && !tokens) || (figure.takes_time && !failures_alike)) continue;
+    if (figure.of_servers && !whole) continue;
     if (std::string_view(figure.metric) == "cost.usd_per_run" && !run) continue;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const auto values = over_samples(candidates[c], figure.of);

@@ -100,8 +100,8 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
                      cause(candidates, c));
 }
 
-// The parts without a price that make costs incomparable: those of which the two have different numbers, and
-// accelerators and servers, which dominate the cost.
+// The parts without a price of their own that make costs incomparable: those of which the two have different
+// numbers, and accelerators and servers, which dominate the cost.
 std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMaterials& b) {
   std::map<std::string, std::int64_t> counts;
   std::set<std::string> parts;
@@ -113,6 +113,12 @@ std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMateria
   }
   for (const auto& [id, difference] : counts)
     if (difference != 0) parts.insert(id);
+  for (const BillOfMaterials* bill : {&a, &b}) {
+    for (const BomItem* item : bill->without_own_price()) parts.insert(item->id);
+    if (a.has_servers() != b.has_servers() && !bill->has_servers())
+      for (const BomItem& item : bill->items)
+        if (item.category == BomCategory::accelerator) parts.insert("servers of " + item.id);
+  }
   return parts;
 }
 

@@ -70,7 +70,11 @@ struct PathTime {
   Duration whole{};          // every leg: one step
   Duration all{};            // of communication: the time to move bytes
   Duration between_tiers{};  // limited by a link between two fabric switches
-  std::map<std::string, Duration> by_name;
+  struct Named {
+    Duration time{};
+    LinkId paced;  // one of these links that a library does not fill; invalid: links that limit by themselves
+  };
+  std::map<std::string, Named> by_name;
 };
 
 PathTime communication_on_path(const FindingContext& context) {
@@ -93,8 +97,11 @@ PathTime communication_on_path(const FindingContext& context) {
   }
   for (const auto& [key, share] : by_link) {
     const auto& [link, paced] = key;
-    time.by_name[name_with_speed(context.topology, context.topology.link(link)) + " links" +
-                 (paced ? metrics::as_driven(context.facts.library, true) + ',' : "")] += share;
+    PathTime::Named& named =
+        time.by_name[name_with_speed(context.topology, context.topology.link(link)) + " links" +
+                     (paced ? metrics::as_driven(context.facts.library, true) + ',' : "")];
+    named.time += share;
+    if (paced) named.paced = link;
   }
   return time;
 }
@@ -250,17 +257,35 @@ void find_narrow_pcie(const FindingContext& context, Findings& out) {
        "topology.node", "a wider PCIe slot, or a slower and cheaper NIC"});
 }
 
+namespace {
+// Of a link, the most of its capacity that was ever in use.
+double peak_utilization(const FindingContext& context, LinkId id) {
+  for (const executor::LinkClass& each : context.outcome.links)
+    if (std::binary_search(each.members.begin(), each.members.end(), id))
+      return each.peak_rate / context.topology.link(id).capacity.value();
+  return 1;
+}
+}  // namespace
+
 void find_limiting_link(const FindingContext& context, Findings& out) {
   const PathTime path = communication_on_path(context);
-  const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto shorter = [](const auto& a, const auto& b) { return a.second.time < b.second.time; };
   const auto longest = std::max_element(path.by_name.begin(), path.by_name.end(), shorter);
   if (longest == path.by_name.end()) return;
-  const double share = seconds(longest->second) / seconds(path.whole);
+  const double share = seconds(longest->second.time) / seconds(path.whole);
   if (share < kWorthAWord) return;
+  constexpr double kHalfFull = 0.6;  // a link that is never fuller is hardly what sets the pace
+  const LinkId paced = longest->second.paced;
+  const double fullest = paced.valid() ? peak_utilization(context, paced) : 1;
   out.push_back({Severity::note,
-                 fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path)",
+                 fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path){}",
                              longest->first, percent_text(share),
-                             percent_text(seconds(longest->second) / seconds(path.all))),
+                             percent_text(seconds(longest->second.time) / seconds(path.all)),
+                             fullest < kHalfFull
+                                 ? fmt::format("; they are at most {} full, so faster ones alone may change "
+                                               "nothing",
+                                               percent_text(fullest))
+                                 : ""),
                  "critical_path", "topsim explain says what a faster one would buy", share});
 }
 }  // namespace topsim::report

@@ -193,7 +193,7 @@ void find_peak(const FindingContext& context, Findings& out) {
         {Severity::note,
          fmt::format("{} of the peak: data sheets count it at a clock that some accelerators exceed",
                      percent_text(mfu)),
-         "mfu", "compare tokens per second instead"});
+         "throughput.mfu", "compare tokens per second instead"});
 }
 
 // NVLS within one box, PAT and a serving engine's kernels have no message form (collective/steps_*).

@@ -226,6 +226,17 @@ std::string warnings_of(const report::Result& result) {
     if (each.severity == report::Severity::warning) text += (text.empty() ? "" : "\n") + each.message;
   return text;
 }
+std::string joined(std::string text, const std::string& more) {
+  return more.empty() ? text : text.empty() ? more : std::move(text) + '\n' + more;
+}
+
+// Why a point has no cost; empty where it has one, or nothing of it is known.
+std::string unknown_cost(const report::BillOfMaterials& bill) {
+  const auto without = bill.without_own_price();
+  if (without.empty() || bill.capital(report::Draws(0)) <= 0) return "";
+  return fmt::format("no cost: no price of a {} is known; a quote (cost.prices.{}) gives one",
+                     without.front()->id, without.front()->id);
+}
 }  // namespace
 
 bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
@@ -240,8 +251,9 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
     const report::Result result =
         scenario::simulate(scenario, *base.catalogue, prepared, how, &progress).result;
     if (!result.complete) return false;
-    row.figures = figures_of(result, cost_model(scenario, prepared.topology, *base.catalogue));
-    row.message = warnings_of(result);
+    const report::CostModel cost = cost_model(scenario, prepared.topology, *base.catalogue);
+    row.figures = figures_of(result, cost);
+    row.message = joined(warnings_of(result), unknown_cost(cost.bill));
     row.ok = true;
   } catch (const ConfigError& error) {
     row.message = sentence(error);
@@ -249,7 +261,7 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
   } catch (const std::bad_alloc&) {
     throw;  // out of memory is not a property of the point: not stored
   } catch (const std::exception& error) {
-    row.message = std::string("internal error: ") + error.what();
+    row.message = std::string(kInternalError) + error.what();
   }
   return true;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "sim/collective/collective.hpp"
 #include "sim/executor/progress.hpp"
@@ -52,6 +53,9 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 // What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);
 [[nodiscard]] SweepIdentity sweep_identity(const SweepSpace& space, const SweepBase& base);
+
+// With this begins the message of a row whose point met a mistake of topsim's own.
+inline constexpr std::string_view kInternalError = "internal error: ";
 
 // Simulates one point. An error becomes its row's message. False: stopped, the row is not complete.
 [[nodiscard]] bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,

@@ -33,7 +33,7 @@ double dollars_a_second(const CostModel& cost) {
   return cost.per_second(Draws(0));
 }
 bool priced(const CostModel& cost) {
-  return cost.bill.capital(Draws(0)) > 0;
+  return cost.bill.capital(Draws(0)) > 0 && cost.bill.without_own_price().empty();
 }
 Value unless_zero(double value) {
   return value > 0 ? Value(value) : Value();
@@ -83,7 +83,9 @@ std::span<const Column> columns() {
       {{"accelerators", "accelerators.count", "that the job uses", false, number_text},
        [](const Result& r, const CostModel&) -> Value { return r.accelerators; }},
       {{"capital_usd", "", "purchase of the cluster", false, report::dollars_text},
-       [](const Result&, const CostModel& c) { return unless_zero(c.bill.capital(Draws(0))); }},
+       [](const Result&, const CostModel& c) {
+         return priced(c) ? Value(c.bill.capital(Draws(0))) : Value();
+       }},
       {{"watts", "", "of every part at full load, with the building", false, number_text},
        [](const Result&, const CostModel& c) {
          return unless_zero(c.bill.watts() * c.pue.at(Draws(0)("pue")));

@@ -151,6 +151,29 @@ TEST(CompareCost, PartsWithoutAPriceAreNotComparedAsFree) {
   EXPECT_THAT(verdict(exactly(50), exactly(50)), HasSubstr("costs 20.0 % more"));
 }
 
+// Another machine's price says nothing of a server's cost, and accelerators that stand for their servers cost
+// less than servers.
+TEST(CompareCost, ServersWithoutAPriceOfTheirOwnAreNotCompared) {
+  const auto with = [](Candidate each, BomItem item) {
+    each.cost.emplace();
+    each.cost->bill.items = {std::move(item)};
+    each.cost->years = exactly(4);
+    each.cost->electricity = each.cost->pue = exactly(1);
+    return each;
+  };
+  const BomItem own{BomCategory::server, "h200", "server", 8, exactly(100), "quote", 0};
+  BomItem lent = own, chips = own;
+  lent.id = "mi355x-8", lent.priced_as = "mi300x-8";
+  chips.category = BomCategory::accelerator, chips.id = "l40s";
+  for (const auto& [other, missing] : {std::pair(lent, "mi355x-8"), {chips, "servers of l40s"}}) {
+    const Comparison comparison = of({with(candidate("a", 10_ms), own), with(candidate("b", 12_ms), other)});
+    EXPECT_THAT(comparison.verdict,
+                HasSubstr(std::string("costs of a and b are not compared: no price is known of ") + missing));
+    EXPECT_TRUE(std::none_of(comparison.rows.begin(), comparison.rows.end(),
+                             [](const auto& row) { return row.metric == "cost.capital_usd"; }));
+  }
+}
+
 // The table shows the first sample, +20 %. The median is +5 %, and so is the cost, since the machines cost
 // the same.
 TEST(CompareCost, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {

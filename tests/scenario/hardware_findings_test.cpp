@@ -28,13 +28,14 @@ TEST(HardwareFindings, NothingOfHardwareThatFits) {
   EXPECT_THAT(words({"workload.precision=fp8"}), IsEmpty());
 }
 
-// A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch, an H100 has no 4-bit units.
+// A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch, an H100 has no 4-bit units: it
+// does not train in them, and serves as if it had.
 TEST(HardwareFindings, SayWhatCannotBe) {
   EXPECT_THAT(words({"topology.fabric.link=ib-xdr"}),
               HasSubstr("runs at 400 Gbit/s, which is what InfiniBand XDR 800 Gbit/s carries"));
   EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
-  EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
-  EXPECT_THAT(words({"workload.precision=mxfp8"}),
+  EXPECT_THAT(words({"workload.task=decode", "workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
+  EXPECT_THAT(words({"workload.task=decode", "workload.precision=mxfp8"}),
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
 }
 

@@ -103,7 +103,7 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
       {"workload.framework=fsdp", "workload.model=llama2-13b", "workload.sequence=4096",
        "workload.plan.global_batch=64", "workload.plan.pp=2", "workload.plan.tp=4"},
       {"workload.framework=deepspeed", "workload.plan.pp=2"},
-      {"workload.precision=mxfp8", "workload.plan.micro_batch=1"},
+      {"topology.node=hgx-b200", "workload.precision=mxfp8", "workload.plan.micro_batch=1"},
   };
   for (const auto& changes : cases) {
     const scenario::Scenario scenario = two_boxes(changes);

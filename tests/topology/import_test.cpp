@@ -164,6 +164,16 @@ TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
   EXPECT_EQ(t.link(*link).line_rate.value() / 1e9, 4 * 25.0);
 }
 
+TEST(Import, AMatrixThatIsCutOffIsNoSmallerMachine) {
+  const std::string text = kMatrix;
+  try {
+    (void)read_nvidia_smi(text.substr(0, text.find("GPU2\tNV12")), {});
+    ADD_FAILURE() << "two rows of five were taken";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems()[0].message, "the row of GPU2 is missing, which the heading names");
+  }
+}
+
 TEST(Import, NvlinksThatCannotBeAreASentence) {
   std::string oneway = kMatrix, many = kMatrix;
   oneway.replace(oneway.find("NV12"), 4, "NV4 ");
@@ -178,6 +188,7 @@ TEST(Import, GpusBesideTheSameCpusShareASocket) {
   std::string text = kMatrix;
   const std::string nic = "NIC0\tPXB\tPXB\tSYS\tSYS\t X \n";
   text.erase(text.find(nic), nic.size());
+  text.erase(text.find("NIC0\t"), 5);  // of the heading
   for (const char* cell : {"NV12\tPXB", "NV12\tSYS", " X \tSYS"})
     for (std::size_t at = 0; (at = text.find(cell)) != std::string::npos;) text.erase(text.find('\t', at), 4);
   const auto sockets = [](const std::string& matrix) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <tuple>
 
 #include "tests/topology/fixtures.hpp"
@@ -245,6 +247,22 @@ TEST(Node, WithFewerNicsSharesThem) {
   EXPECT_EQ(t.nics_of_node(1).size(), 2U);
   const Router router(t, 1);
   EXPECT_TRUE(route(router, "node0/gpu7", "node1/gpu7").crosses_fabric);
+}
+
+// Four of a DGX H100's eight: NICs 0, 2, 4 and 6 of the recipe, two on each socket.
+TEST(Node, FewerNicsAreSpreadOverTheSockets) {
+  TopologySpec spec = cluster("dgx-h100", 1);
+  spec.node.nics = 4;
+  const Topology t = build(spec, catalogue());
+  const Router router(t, 1);
+  std::map<std::string, int> of_socket;
+  for (const DeviceId nic : t.nics_of_node(0))
+    for (const char* socket : {"node0/cpu0", "node0/cpu1"}) {
+      const std::string path = path_of(t, route(router, t.name(nic), socket));
+      if (std::count(path.begin(), path.end(), ' ') == 2) ++of_socket[socket];  // NIC, PCIe switch, socket
+    }
+  EXPECT_EQ(of_socket["node0/cpu0"], 2);
+  EXPECT_EQ(of_socket["node0/cpu1"], 2);
 }
 
 // Accelerators that a job leaves out take their NVLinks and NICs with them. GPU 0 of a DGX-1 keeps its links

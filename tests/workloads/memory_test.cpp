@@ -171,6 +171,24 @@ TEST(Memory, MegatronKeepsFp32CopiesOf16BitGradients) {
   EXPECT_EQ(whole.update, 0);
 }
 
+// Weights of layers under Megatron, each in two layouts of one byte: 2 bytes a parameter with one scale a
+// tensor or in MXFP8. With blocks of 128 the 16-bit weights stay beside them, 4; in NVFP4 too, beside 2 x
+// 1/2. Embedding, head and norms have 16 bits alone.
+TEST(Memory, BlockScaledWeightsStayBesideTheir16Bits) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.zero = 0;
+  const auto weights = [&](Precision format) {
+    workload.precision.gemm = format;
+    return memory_use(workload, h100(), 64).stages[1].weights;
+  };
+  const double fp8 = weights(Precision::fp8), blocks = weights(Precision::fp8_blockwise);
+  EXPECT_DOUBLE_EQ(weights(Precision::mxfp8), fp8);
+  const ModelSpec model = complete(workload.model);
+  const double matrices = model.layers / 2.0 * layer_parameters(model).split() / workload.plan.tp;
+  EXPECT_DOUBLE_EQ(blocks - fp8, 2 * matrices);
+  EXPECT_DOUBLE_EQ(weights(Precision::nvfp4) - fp8, matrices);
+}
+
 // Megatron accumulates and reduces bf16 gradients in fp32, but fp16 gradients in 16 bits: 4 + 16 / dp bytes
 // here too. In 2022 fp16 took 6 + 12 / dp, 18 undivided, as in the paper of that year.
 TEST(Memory, MegatronReducesFp16GradientsIn16Bits) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
+#include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::workloads::optimizer_test {
@@ -48,6 +50,28 @@ TEST(Optimizer, Fp32WeightsHaveNoWorkingCopyAndForeachPassesEightTimes) {
 TEST(Optimizer, TorchtitanOf2025FusesAdam) {
   for (const char* set : {"fsdp@2025-compile", "fsdp@2025-eager"})
     EXPECT_EQ(update_bytes(plan_of(set, Precision::bf16)).after_norm, 8 + 28) << set;
+}
+
+// Megatron's precision-aware optimiser (megatron/core/optimizer/optimizer_config.py) reads 16-bit gradients
+// as they are: the norm 2, clipping 4, Adam 2; weights 4 + 4, moments of 16 bits 2 x (2 + 2), the working
+// copy 6. Held are fp32 weights and two moments, 4 + 2 + 2.
+TEST(Optimizer, PrecisionAwareReadsGradientsAsTheyAreAndHoldsNarrowMoments) {
+  WorkloadSpec workload;
+  workload.model = complete(gpt(2, 1024, 16));
+  workload.precision.moments = workload.precision.gradients = Precision::bf16;
+  workload.plan.global_batch = 8;
+  const Plan plan = resolve(workload, 8);
+  const UpdateBytes bytes = update_bytes(plan);
+  EXPECT_EQ(bytes.before_norm, 2);
+  EXPECT_EQ(bytes.after_norm, 4 + 2 + 8 + 8 + 6);
+  WorkloadSpec plain = workload;
+  plain.precision.moments.reset();  // 4 + 4 + 4, and an fp32 copy of the gradient
+  const auto optimizer = [](const WorkloadSpec& each) {
+    return memory_use(each, h100(), 8).peak().optimizer;
+  };
+  EXPECT_NEAR(optimizer(plain) / optimizer(workload), 16.0 / 8, 1e-9);
+  workload.framework = "fsdp";
+  EXPECT_THROW(resolve(workload, 8), ConfigError);
 }
 
 // All in 16 bits: half of these bytes, and 2 + 2 + 2 x 2 = 8 bytes per parameter are held.

@@ -254,7 +254,7 @@ class NodeDraft {
       const NicEntry& entry = hardware_.nic(id, "topology.node.nic");
       for (int i = 0; i < group.count; ++i) {
         const int owner = owner_of(group, i);
-        const bool left_out = group.compute && there(owner) && seen++ * wanted % all >= wanted;
+        const bool left_out = group.compute && there(owner) && (all - seen++) * wanted % all >= wanted;
         if (!there(owner) || left_out) {
           nics_.emplace_back();
           nic_slots_.emplace_back();

@@ -81,6 +81,10 @@ class Reader {
     if (devices_.empty()) fail(0, "no switch or adapter found", "is this the output of ibnetdiscover?");
     if (cables_.empty())
       fail(0, "the fabric has no cable", "ibnetdiscover ran where no link was up, or the file is cut off");
+    if (std::none_of(devices_.begin(), devices_.end(),
+                     [](const auto& each) { return !each.second.is_switch; }))
+      fail(0, "no host's adapter found: no record begins with Ca",
+           "ibnetdiscover prints them behind the switches; the file may be cut off");
     name_devices();
     find_tiers();
     write();

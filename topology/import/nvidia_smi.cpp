@@ -35,7 +35,9 @@ Matrix parse(std::string text, const ImportOptions& options) {
   text = std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), " ");
   static const std::regex row("^\\s*(GPU\\d+|NIC\\d+|mlx\\d+_\\d+|[a-z]+\\w*_\\d+)\\s+(.*)$");
   static const std::regex cell("NV\\d{1,3}|PIX|PXB|PHB|NODE|SYS|\\bX\\b");
+  static const std::regex heading("(?:GPU|NIC)\\d+");
   Matrix m;
+  std::set<std::string> headings;
   std::size_t start = 0;
   while (start < text.size()) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
@@ -53,7 +55,12 @@ Matrix parse(std::string text, const ImportOptions& options) {
     std::vector<std::string> cells;
     for (auto it = std::sregex_iterator(rest.begin(), rest.end(), cell); it != std::sregex_iterator(); ++it)
       cells.push_back(it->str());
-    if (cells.empty() || std::find(cells.begin(), cells.end(), "X") == cells.end()) continue;
+    if (cells.empty() || std::find(cells.begin(), cells.end(), "X") == cells.end()) {
+      for (auto it = std::sregex_iterator(line.begin(), line.end(), heading);
+           m.names.empty() && it != std::sregex_iterator(); ++it)
+        headings.insert(it->str());
+      continue;
+    }
     std::smatch beside;
     static const std::regex cpus("[\\s]([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\\s");
     const std::string after = rest.substr(rest.find_last_of("XSDEKBV") + 1) + ' ';
@@ -64,6 +71,10 @@ Matrix parse(std::string text, const ImportOptions& options) {
   const auto gpus =
       std::count_if(m.names.begin(), m.names.end(), [](const auto& n) { return n.starts_with("GPU"); });
   if (gpus < 1) fail(options, "no GPU row found", "expected the matrix that nvidia-smi topo -m prints");
+  for (const std::string& name : m.names) headings.erase(name);
+  if (!headings.empty())
+    fail(options, fmt::format("the row of {} is missing, which the heading names", *headings.begin()),
+         "the file is cut off: keep all that nvidia-smi topo -m prints");
   return m;
 }
 
@@ -208,8 +219,7 @@ class Builder {
     if (figures == nullptr)
       result_.findings.push_back(fmt::format(
           "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
-    if (counts.size() == 1 &&
-        most * (static_cast<int>(gpus.size()) - 1) > (figures != nullptr ? figures->nvlinks : kMostNvlinks)) {
+    if (counts.size() == 1 && most * (static_cast<int>(gpus.size()) - 1) > own) {
       // NVSwitches reduce from Hopper's on.
       result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
       device("nvswitch0", "nvswitch");

@@ -155,8 +155,11 @@ Framework megatron_2024() {
   row.fused_loss.forward_own = 3;
   // TELinear and TEGroupedLinear pass is_first_microbatch unless disable_parameter_transpose_cache is set
   // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
-  // together are as large as 16-bit weights, and NVIDIA's recipes keep no 16-bit weights (fp8_param).
-  row.keeps_narrow_weights = true;
+  // together are as large as 16-bit weights. NVIDIA's recipes keep no 16-bit weights (fp8_param_gather of
+  // Megatron-Bridge, training/mixed_precision.py), except with scales of blocks of 128 and in NVFP4
+  // (bf16_with_fp8_subchannel_scaling_mixed; "fp4_param and fp4_param_gather are not supported for now"); in
+  // MXFP8 they gather 16 bits.
+  row.keeps_narrow_weights = row.fp8_parameters = true;
   // Transformer Engine, pytorch/module: layernorm_linear.py and base.py (grad_output_preprocess) cast a
   // rank's rows of a norm's output and of a gradient; gather_along_first_dim (distributed.py) sends them as
   // they are, with their block scales, and transposes follow. Norms write fp8 themselves for delayed scaling

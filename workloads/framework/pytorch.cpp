@@ -322,6 +322,8 @@ Framework fsdp_compiled_2026() {
   row.summary = "as 2025-compile around PyTorch 2.11: cuDNN's attention on a Hopper too";
   row.attention = AttentionKernel::sdpa2026;
   row.reads_again = false;
+  // As 2025-eager: torchtitan since July 2025 (pull request 1094).
+  row.root_unit = row.keeps_last_layer = false;
   return row;
 }
 

@@ -11,7 +11,7 @@ double bytes_on_host(const ModelSpec& model, const Plan& plan, int stage, double
   if (plan.offload.to == Offload::cpu) {
     constexpr double kMaster = 4;
     bytes = (plan.offload.parameters ? weights : kMaster * updates) +
-            (2 * plan.optimizer_bytes + plan.offload.gradient_bytes) * updates;
+            (2 * plan.moment_bytes + plan.offload.gradient_bytes) * updates;
     // DeepSpeed's sums of micro-batches (step/offload.hpp).
     const GradientSums sums = plan.offload.sums;
     if (sums == GradientSums::in_each || (sums == GradientSums::between && plan.micro_batches > 1))

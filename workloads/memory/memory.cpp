@@ -203,16 +203,18 @@ struct Trained {
   double dense, routed;
 };
 
-// Weights that stay between passes. Adapters are kept beside frozen weights as in full training.
+// Weights that stay between passes, with their narrow copies. Adapters are kept beside frozen weights as in
+// full training.
 double resident_weights(const Plan& plan, const StageParameters& held, double parameters,
                         const Trained& trained) {
   const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
   const double routed_bytes =
       plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + trained.routed * plan.parameter_bytes
                     : held.routed * plan.parameter_bytes;
+  const double copies = (parameters - held.ends + held.routed) * plan.narrow_copy_bytes;
   return (plan.frozen() ? frozen + trained.dense * plan.parameter_bytes : parameters * plan.parameter_bytes) /
              plan.shards.parameters +
-         routed_bytes / plan.experts.shards;
+         routed_bytes / plan.experts.shards + copies;
 }
 
 // Gradients that wait for the update. With offload, sharded ones wait on the host; unsharded ones leave
@@ -229,9 +231,9 @@ double kept_gradients(const Plan& plan, const Trained& trained) {
 // Of one updated parameter: two moments; a master copy of 4 bytes beside a 16-bit working copy, and with
 // 16-bit gradients an fp32 copy of them, if it is permanent.
 double optimizer_state(const Plan& plan) {
-  const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
+  const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update && !plan.precision_aware;
   const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
-  return 2 * plan.optimizer_bytes + master;
+  return 2 * plan.moment_bytes + master;
 }
 
 // The fullest of three moments of the backward pass.

@@ -25,7 +25,7 @@ MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes 
 
   MemoryParts first = other;
   first.gradients += parameters * plan.gradient_bytes * (plan.dp == 1 ? 0 : plan.micro_batches > 1 ? 2 : 1);
-  first.optimizer = 2 * plan.optimizer_bytes * parameters;
+  first.optimizer = 2 * plan.moment_bytes * parameters;
   first.activations += (plan.dp == 1 ? 4 : element + 4) * plan.dp * logits;
 
   MemoryUse use;

@@ -23,6 +23,15 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool narrow = plan.optimizer_bytes < 4;
   const bool wide_weights = full || (defaults.parameters_fp32 && !narrow);
   plan.mixed_precision = !wide_weights && !narrow;
+  // Megatron-Core, optimizer/optimizer_config.py: use_precision_aware_optimizer, exp_avg_dtype,
+  // exp_avg_sq_dtype.
+  plan.precision_aware = precision.moments.has_value();
+  plan.moment_bytes = precision.moments ? bytes_of(*precision.moments) : plan.optimizer_bytes;
+  if (plan.precision_aware && (defaults.family != FrameworkFamily::megatron || !plan.mixed_precision))
+    mistakes.add("precision.moments",
+                 plan.mixed_precision ? "Megatron's optimiser alone keeps moments in a format of their own"
+                                      : "moments have a format of their own beside a master copy alone",
+                 "leave it out");
   plan.cast_weights = !full && wide_weights;
   plan.parameter_bytes = wide_weights ? 4 : 2;
   const bool wide_gradients =
@@ -31,8 +40,14 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.gradient_bytes = full || (wide_gradients && own_width) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
-  const bool cast = defaults.gathers_cast_weights && plan.gemm == Precision::fp8;
+  const bool one_scale = plan.gemm == Precision::fp8;
+  const bool trains_all = workload.task != Task::lora && plan.mixed_precision;
+  const bool narrow_weights = defaults.keeps_narrow_weights && trains_all;
+  const bool cast =
+      one_scale && (defaults.gathers_cast_weights || (narrow_weights && defaults.fp8_parameters));
   plan.gathered_parameter_bytes = full ? 4 : cast ? 1 : 2;
+  if (narrow_weights && (plan.gemm == Precision::fp8_blockwise || plan.gemm == Precision::nvfp4))
+    plan.narrow_copy_bytes = 2 * bytes_of(plan.gemm);  // both layouts
   if (precision.parameters_all_gather)
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
 }

@@ -14,8 +14,9 @@ RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults) {
   return meant.layers == 0 ? RecomputeSpec{} : meant;
 }
 
-// By default selective recompute repeats the attention core (Korthikanti et al. 2022); with latent attention
-// what DeepSeek-V3's report lists (3.2.3); for other models in PyTorch frameworks what torchtitan does; in
+// By default selective recompute repeats the attention core (Korthikanti et al. 2022; Megatron-Core,
+// transformer_config.py: recompute_modules ["core_attn"]); outside Megatron with latent attention what
+// DeepSeek-V3's report lists (3.2.3); for other models in PyTorch frameworks what torchtitan does; in
 // JAX what lies between products and has no weights
 // (jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims). The names are those of Megatron's
 // --recompute-modules.
@@ -31,11 +32,12 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                              *plan.recompute.layers, plan.virtual_stages > 1 ? "virtual " : "", *most),
                  "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
+  const bool reported = latent && defaults.family != FrameworkFamily::megatron;
   const bool operators = defaults.selective_operators && !latent && !workload.model.parallel_residual;
   const bool kept = defaults.keeps_products && !latent;
-  plan.again = {.core = !latent && !operators,
-                .latent = latent,
-                .activation = latent || (kept && workload.model.experts.count > 0),
+  plan.again = {.core = !reported && !operators,
+                .latent = reported,
+                .activation = reported || (kept && workload.model.experts.count > 0),
                 .norms = kept,
                 .operators = operators,
                 .scatters = operators && defaults.recomputes_scatters,

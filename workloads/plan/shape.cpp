@@ -50,7 +50,7 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
   const auto positive = [&](const char* path, int value) {
     if (value < 1)
       mistakes.add(path, fmt::format("{} must be at least 1, is {}", path, value),
-                   value == 0 ? "add it, or name a model of topsim list models" : "");
+                   value == 0 ? "state it, or name a model of topsim list models" : "");
     return value >= 1;
   };
   bool sound = positive("plan.tp", plan.tp);
@@ -91,8 +91,13 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
   if (model.attention.full_every > 0 && model.attention.window == 0)
     mistakes.add("model.attention.full_every", "every layer sees all keys where there is no window",
                  "add window, or leave full_every out");
-  if (model.attention.window > 0 && plan.cp > 1)
-    mistakes.add("plan.cp", "context parallelism of sliding windows is not supported yet", "set cp to 1");
+  // Transformer Engine (attention/dot_product_attention/context_parallel.py) has windows under a2a and
+  // all_gather alone.
+  const int window = model.attention.window;
+  const int sequence = workload.sequence.value_or(model.sequence);
+  if (window > 0 && window < sequence && plan.cp > 1 && plan.cp_kind == ContextKind::ring)
+    mistakes.add("plan.cp_kind", "a ring of context-parallel ranks takes no sliding windows",
+                 "choose cp_kind all-gather or ulysses, or set cp to 1");
   if (model.attention.kind == AttentionKind::mla) {
     check_latent(model.attention, mistakes);
     return;

@@ -30,6 +30,7 @@ class GroupBuckets {
       Chunk& chunk = chunks_.emplace_back();
       chunk.bucketed = !plan.aligns_exchanges || (stage_ == 0 && chunks_.size() == 1);
       chunk.parameters = given.total(weights);
+      if (weights == Weights::dense) chunk.ends = given.ends;
       // Simulates the backward pass once to find the buckets: each closes as soon as it is full; DeepSpeed's
       // close before they exceed the limit.
       double open = 0;
@@ -131,7 +132,7 @@ class GroupBuckets {
                                     .phase = Phase::parameter_sync,
                                     .label = "parameters",
                                     .kind = CollectiveKind::broadcast,
-                                    .bytes = total() * plan_.gathered_parameter_bytes / owners});
+                                    .bytes = total_gathered() / owners});
       return last;
     }
     return emitter_.collective({.stream = stream_,
@@ -139,14 +140,14 @@ class GroupBuckets {
                                 .phase = Phase::parameter_sync,
                                 .label = "parameters",
                                 .kind = CollectiveKind::all_gather,
-                                .bytes = total() * plan_.gathered_parameter_bytes});
+                                .bytes = total_gathered()});
   }
 
   [[nodiscard]] const std::vector<std::uint32_t>& host_copies() const { return copies_; }
 
  private:
   struct Chunk {
-    double parameters = 0;
+    double parameters = 0, ends = 0;  // in all; of embedding and head
     // Megatron uses one bucket for everything but the first chunk of the first stage
     // (distributed_data_parallel.py, bucket_size; training.py, disable_bucketing).
     bool bucketed = true;
@@ -161,6 +162,17 @@ class GroupBuckets {
   double total() const {
     return std::accumulate(chunks_.begin(), chunks_.end(), 0.0,
                            [](double sum, const Chunk& chunk) { return sum + chunk.parameters; });
+  }
+  // Of a parameter, mean over a chunk: embedding and head are gathered as wide as they are used.
+  double gathered_bytes(const Chunk& chunk) const {
+    const double narrow = plan_.gathered_parameter_bytes;
+    const double wider = std::max(0.0, bytes_of(plan_.activations) - narrow);
+    return narrow + (chunk.parameters > 0 ? wider * chunk.ends / chunk.parameters : 0);
+  }
+  double total_gathered() const {
+    return std::accumulate(chunks_.begin(), chunks_.end(), 0.0, [this](double sum, const Chunk& chunk) {
+      return sum + chunk.parameters * gathered_bytes(chunk);
+    });
   }
   // Only the first stage of a pipeline without virtual stages reduces during its last backward pass.
   bool waits_for_stages() const {
@@ -207,7 +219,7 @@ class GroupBuckets {
                                                 .phase = Phase::parameter_sync,
                                                 .label = "parameters",
                                                 .kind = CollectiveKind::all_gather,
-                                                .bytes = elements * plan_.gathered_parameter_bytes}));
+                                                .bytes = elements * gathered_bytes(chunk)}));
   }
 
   void gather_all(Chunk& chunk) {

@@ -29,7 +29,7 @@ std::uint32_t exchange_gradients(StageEmitter& emitter, const Plan& plan, double
 void host_optimizer(StageEmitter& emitter, double parameters, const Plan& plan,
                     std::span<const std::uint32_t> copies) {
   const bool nvme = plan.offload.to == Offload::nvme;
-  const double states = 3 * plan.optimizer_bytes;
+  const double states = plan.optimizer_bytes + 2 * plan.moment_bytes;
   std::vector<std::uint32_t> after(copies.begin(), copies.end());
   const auto work = [&](const char* label, double bytes, double rate) {
     after = {emitter.host_work(label, from_seconds(bytes / rate), after)};

@@ -24,15 +24,17 @@ constexpr AdamPasses kForeachAdam{2, 18};
 UpdateBytes update_bytes(const Plan& plan) {
   constexpr double kFp32 = 4;
   const AdamPasses adam = plan.fused_adam ? kFusedAdam : kForeachAdam;
-  // With a master copy gradients are as wide as the copy.
-  const double gradient = plan.mixed_precision ? kFp32 : plan.gradient_bytes;
+  // With a master copy gradients are as wide as the copy, or read as they are.
+  const bool widens = plan.mixed_precision && !plan.precision_aware;
+  const double gradient = widens ? kFp32 : plan.gradient_bytes;
   UpdateBytes bytes;
   // Gradients of 16 bits are first copied to fp32.
-  if (plan.mixed_precision && plan.gradient_bytes < kFp32) bytes.before_norm += plan.gradient_bytes + kFp32;
+  if (widens && plan.gradient_bytes < kFp32) bytes.before_norm += plan.gradient_bytes + kFp32;
   if (plan.activations == Precision::fp16) bytes.before_norm += 2 * gradient;  // unscaled, infinities sought
   bytes.before_norm += gradient;                                               // the norm
   bytes.after_norm += 2 * gradient;                                            // clipped
-  bytes.after_norm += adam.gradient * gradient + adam.kept * plan.optimizer_bytes;
+  const double narrower = 4 * (plan.optimizer_bytes - plan.moment_bytes);  // two moments, read and written
+  bytes.after_norm += adam.gradient * gradient + adam.kept * plan.optimizer_bytes - narrower;
   if (plan.mixed_precision) bytes.after_norm += kFp32 + plan.parameter_bytes;  // the working copy
   return bytes;
 }

@@ -117,8 +117,10 @@ class StageProgram {
     const auto alone = [&](double matrix) {
       return plan_.loops_over_layers && matrix > 0 ? std::vector<double>{matrix} : std::vector<double>{};
     };
-    if (chunk.last)
+    if (chunk.last) {
       walk(pieces_.head, alone(shares_table(model_, plan_) ? 0 : head_parameters(model_) / plan_.tp));
+      result.ends += result.units.back();
+    }
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
       walk(pieces_.prediction_at(i));
     for (int i = chunk.layers - 1; i >= 0; --i) {
@@ -126,7 +128,10 @@ class StageProgram {
       walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_),
            plan_.wrap_least > 0 ? wrapped_by_size(model_, kind, plan_) : std::vector<NestedUnit>{});
     }
-    if (chunk.first) walk(pieces_.embedding, alone(embedding_parameters(model_, plan_.tp)));
+    if (chunk.first) {
+      walk(pieces_.embedding, alone(embedding_parameters(model_, plan_.tp)));
+      result.ends += result.units.back();
+    }
     for (std::vector<double>* counts :
          {&result.units, &result.unit_gradients, &result.routed_units, &result.routed_unit_gradients})
       std::reverse(counts->begin(), counts->end());

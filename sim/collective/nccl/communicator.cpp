@@ -199,10 +199,8 @@ void measure_wires(const Boxes& boxes, CommunicatorFacts& facts) {
   for (const Box* box : boxes) {
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
     facts.through_host_memory |= box->system.through_host_memory();
-    if (facts.nodes == 1) {
-      facts.tree_wire = tree_wire(*box);
-      continue;
-    }
+    facts.tree_wire = least_known(facts.tree_wire, tree_wire(*box));
+    if (facts.nodes == 1) continue;
     facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
     facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
   }
@@ -213,12 +211,13 @@ void count_channels(CommunicatorFacts& facts) {
   facts.rings = facts.ring.channels;
   const int found = std::min(facts.ring.channels, facts.tree.channels);
   facts.ring.channels = facts.tree.channels = found;
-  facts.channels = std::min(kMaxChannels, 2 * found);
+  facts.channels = facts.own_channels = std::min(kMaxChannels, 2 * found);
   if (facts.collnet && facts.collnet_chain.bandwidth_intra > facts.collnet_chain.bandwidth_inter &&
       facts.ranks > facts.nodes)
     facts.channels = std::min(kMaxChannels, facts.channels + facts.channels / 2);
-  if (facts.min_capability >= 90 && facts.nodes > 1 && facts.ring.bandwidth_intra > 45 && facts.channels < 16)
-    facts.channels *= 2;
+  if (facts.min_capability >= 90 && facts.nodes > 1 && facts.ring.bandwidth_intra > 45)
+    for (int* channels : {&facts.channels, &facts.own_channels})
+      if (*channels < 16) *channels *= 2;
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ struct CommunicatorFacts {
   double infinity_fabric = 0;  // then GB/s of the slowest link, as the wire has them
   GraphSummary ring, tree, nvls_graph, collnet_chain, collnet_direct;
   int channels = 1;       // of collectives
+  int own_channels = 1;   // of rings and trees alone, without more for reduction in the fabric
   int nvls_channels = 0;  // of NVLS collectives
   float min_net_bandwidth = 0;
   // The real rates of the wires, GB/s; 0: not known. NCCL does not use them.
@@ -80,7 +81,7 @@ struct CommunicatorFacts {
   double nvlink_share = 1;           // of NVLinks, relative to NCCL's figure
   double pcie_wire = 0;              // the least PCIe link of a GPU
   bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
-  double tree_wire = 0;              // one box: all trees, per direction, over the PCIe links of its GPUs
+  double tree_wire = 0;              // in a box: all trees, per direction, over the PCIe links of its GPUs
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
   double nic_wire = 0;   // all NICs of a box that its members send over
   int rings = 0;         // how many were found; as many run as trees were found

@@ -165,7 +165,7 @@ double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol proto
 double Tuner::tree_channel_bandwidth(Protocol protocol) const {
   if (protocol == Protocol::simple) return kTreeSimple[generation_][0];
   if (protocol == Protocol::ll128) return kTreeLL128[generation_][0];
-  return kLowLatencyMax[generation_][0] / std::max(1, facts_.channels);
+  return kLowLatencyMax[generation_][0] / std::max(1, facts_.own_channels);
 }
 
 double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol, double told) const {

@@ -256,11 +256,21 @@ std::int64_t faults_left_out(const Scenario& scenario) {
   return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(holds_throughout));
 }
 
+namespace {
+void require_partners(const topology::Topology& topology) {
+  if (topology.accelerators().size() < 2)
+    throw ConfigError(fmt::format("a collective is among several accelerators, and the topology has {}",
+                                  topology.accelerators().empty() ? "none" : "one"),
+                      "choose a larger topology, such as topsim bench all_reduce hgx-h100");
+}
+}  // namespace
+
 Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, CollectiveKind kind,
             const BenchSizes& sizes, const executor::Progress* progress,
             const std::shared_ptr<collective::Searches>& searches) {
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
+    require_partners(topology);
     as_packets_choose(scenario, topology);
     executor::RunOptions changed;
     const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);

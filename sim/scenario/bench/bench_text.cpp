@@ -88,8 +88,8 @@ Bytes bench_size(const std::string& text) {
   constexpr std::string_view kUnits = "bkmgt";
   const std::size_t power = unit.empty() ? 0 : kUnits.find(unit.front());
   const bool known = unit.size() <= 1 || unit.substr(1) == "b" || unit.substr(1) == "ib";
-  if (error != std::errc{} || !(number > 0) || !known || power == std::string_view::npos ||
-      number * std::pow(1024, power) > 1e15) {
+  if (error != std::errc{} || !known || power == std::string_view::npos ||
+      !(number * std::pow(1024, power) >= 1 && number * std::pow(1024, power) <= 1e15)) {
     throw ConfigError("no size \"" + text + '"',
                       "write bytes, or K, M, G for powers of 1024, as nccl-tests: 8, 64K, 16M (or 16MB), 8G");
   }

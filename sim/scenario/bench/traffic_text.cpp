@@ -85,9 +85,9 @@ std::string point_to_point_json(const PointToPoint& result) {
 std::string traffic_table(const TrafficName& what, const Traffic& traffic) {
   std::string text =
       fmt::format("# {}: {}\n", what.name, what.summary) + fmt::format("# {}\n", traffic.where);
-  double least = 0, most = 0, sum = 0;
+  double least = traffic.flows.empty() ? 0 : traffic.flows.front().goodput, most = 0, sum = 0;
   for (const TrafficFlow& flow : traffic.flows) {
-    least = least == 0 ? flow.goodput : std::min(least, flow.goodput);
+    least = std::min(least, flow.goodput);
     most = std::max(most, flow.goodput);
     sum += flow.goodput;
   }

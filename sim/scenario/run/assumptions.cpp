@@ -101,6 +101,10 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
         {fmt::format("softmax by single operators: {}'s fused kernel takes 16 bits, up to {} keys and heads "
                      "x sequences in fours",
                      full_name(set), plan.fused_softmax_keys)});
+  if (set.selective_operators && set.zero > 0 && !given.recompute && given.recompute_modules.empty() &&
+      plan.recompute.kind == workloads::RecomputeKind::none && !set.narrow_states)
+    facts.assumed.push_back(
+        {"no recompute, where torchtitan's configurations have \"selective\"", "workload.plan.recompute"});
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         {fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches),

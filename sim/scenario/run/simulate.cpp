@@ -103,21 +103,18 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   Prepared prepared;
   prepared.searches = options.searches ? options.searches : collective::no_searches_yet();
   prepared.topology = checked_topology(scenario, catalogue, build_options(scenario));
+  workloads::require_accelerators(prepared.topology);
   const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
-  if (scenario.workload.trace && ranks > 0) {
-    const topology::Accelerator& accelerator =
-        catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
+  const topology::Accelerator& accelerator =
+      catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
+  if (scenario.workload.trace) {
     prepared.program = replayed(scenario, accelerator, ranks);
     return prepared;
   }
-  if (!scenario.workload.trace) {
-    const topology::Accelerator& accelerator =
-        catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
-    workloads::WorkloadSpec workload = scenario.workload;
-    workload.host = workloads::host_facts(prepared.topology, catalogue);
-    if (!options.allow_oom) workloads::require_fit(workload, accelerator, ranks);
-    prepared.memory = memory_of(workload, accelerator, ranks);
-  }
+  workloads::WorkloadSpec workload = scenario.workload;
+  workload.host = workloads::host_facts(prepared.topology, catalogue);
+  if (!options.allow_oom) workloads::require_fit(workload, accelerator, ranks);
+  prepared.memory = memory_of(workload, accelerator, ranks);
   prepared.program = workloads::training_step(scenario.workload, prepared.topology, catalogue);
   return prepared;
 }

@@ -1,0 +1,79 @@
+// Published config.json files in a scenario's keys. What must come out are the shapes of configs/models,
+// which were written by hand.
+#include "workloads/published_config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace topsim::workloads::published_config_test {
+using testing::HasSubstr;
+
+std::string of(const std::string& json) {
+  const config::Document document = config::Document::parse(json, "config.json");
+  return written_out(document.root()).value_or("none");
+}
+
+TEST(PublishedConfig, LlamaHasGatesAndNoSequenceOfTheLongestContext) {
+  EXPECT_EQ(
+      of(R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+                   "max_position_embeddings": 131072, "num_attention_heads": 32, "num_hidden_layers": 32,
+                   "num_key_value_heads": 8, "tie_word_embeddings": false, "is_encoder_decoder": false,
+                   "vocab_size": 128256})"),
+      "write its figures here: {\"layers\": 32, \"hidden\": 4096, \"heads\": 32, \"kv_heads\": 8, "
+      "\"ffn\": 14336, \"vocab\": 128256, \"gated_ffn\": true}");
+}
+
+TEST(PublishedConfig, GemmaIsTiedWithoutSayingSoAndHasWiderHeadsAndWindows) {
+  EXPECT_EQ(of(R"({"model_type": "gemma2", "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 3584,
+                   "intermediate_size": 14336, "num_attention_heads": 16, "num_hidden_layers": 42,
+                   "num_key_value_heads": 8, "head_dim": 256, "sliding_window": 4096, "vocab_size": 256000})"),
+            "write its figures here: {\"layers\": 42, \"hidden\": 3584, \"heads\": 16, \"kv_heads\": 8, "
+            "\"head_dim\": 256, \"ffn\": 14336, \"vocab\": 256000, \"gated_ffn\": true, \"activation\": "
+            "\"gelu\", \"tied_embeddings\": true, \"attention\": {\"window\": 4096, \"full_every\": 2}}");
+}
+
+// As configs/models/deepseek-v3.json.
+TEST(PublishedConfig, DeepSeekHasLatentAttentionAndExperts) {
+  EXPECT_EQ(
+      of(R"({"model_type": "deepseek_v3", "first_k_dense_replace": 3, "hidden_act": "silu",
+             "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512, "moe_intermediate_size": 2048,
+             "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "num_attention_heads": 128,
+             "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128,
+             "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+             "qk_rope_head_dim": 64, "topk_group": 4, "v_head_dim": 128, "vocab_size": 129280})"),
+      "write its figures here: {\"layers\": 61, \"hidden\": 7168, \"heads\": 128, \"ffn\": 18432, \"vocab\": "
+      "129280, \"gated_ffn\": true, \"attention\": {\"kind\": \"mla\", \"q_lora_rank\": 1536, "
+      "\"kv_lora_rank\": 512, \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64, \"v_head_dim\": 128}, "
+      "\"dense_layers\": 3, \"experts\": {\"count\": 256, \"top_k\": 8, \"shared\": 1, \"ffn\": 2048, "
+      "\"node_limit\": 4}}");
+}
+
+// Qwen2 states a window and does not use it; every layer of a list that sees all leaves none.
+TEST(PublishedConfig, WindowsThatNoLayerUsesAreLeftOut) {
+  EXPECT_THAT(of(R"({"model_type": "qwen2", "use_sliding_window": false, "sliding_window": 131072})"),
+              testing::Not(HasSubstr("window")));
+  EXPECT_THAT(of(R"({"model_type": "qwen3", "layer_types": ["full_attention"], "sliding_window": 4096})"),
+              testing::Not(HasSubstr("window")));
+  EXPECT_THAT(of(R"({"model_type": "gpt_oss", "sliding_window": 128,
+                     "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})"),
+              HasSubstr("\"window\": 128, \"full_every\": 2"));
+}
+
+TEST(PublishedConfig, OfAModelThatSeesTheTextPartIsWritten) {
+  EXPECT_THAT(of(R"({"model_type": "gemma3", "vision_config": {}, "text_config":
+                     {"model_type": "gemma3_text", "hidden_size": 2560}})"),
+              testing::StartsWith("write the text part's figures here: {\"hidden\": 2560"));
+}
+
+TEST(PublishedConfig, LayersThatAreNotDescribedAreRefusedByName) {
+  EXPECT_THAT(of(R"({"model_type": "qwen3_next", "linear_num_value_heads": 32})"),
+              HasSubstr("\"linear_num_value_heads\", which is not described here"));
+  EXPECT_THAT(of(R"({"model_type": "llama", "layer_types": ["linear_attention"]})"),
+              HasSubstr("layers of linear_attention"));
+  EXPECT_THAT(of(R"({"model_type": "mystery"})"), HasSubstr("model_type \"mystery\" is not known here"));
+}
+
+TEST(PublishedConfig, OurOwnKeysAreNone) {
+  EXPECT_EQ(of(R"({"layers": 32, "hidden": 4096})"), "none");
+}
+}  // namespace topsim::workloads::published_config_test
