@@ -212,10 +212,9 @@ std::optional<std::string> written_out(const Node& root) {
                                    [&](const Family& each) { return each.type == type; });
   if (family == std::end(kFamilies))
     return fmt::format(
-        "model_type \"{}\" is not known here: write its figures, such as {{\"layers\": 32, "
-        "\"hidden\": 4096, \"heads\": 32, \"gated_ffn\": true}}; the files of configs/models "
-        "are examples",
-        type);
+        "{} is not known here: write its figures, such as {{\"layers\": 32, \"hidden\": 4096, \"heads\": 32, "
+        "\"gated_ffn\": true}}; the files of configs/models are examples",
+        type.empty() ? "a config.json without model_type" : fmt::format("model_type \"{}\"", type));
   return fmt::format("write {}figures here: {}", words.is(Kind::object) ? "the text part's " : "its ",
                      model_of(shape, *family));
 }

@@ -92,23 +92,26 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
       return {0, levels};
     case Algorithm::direct:
       return {kind == CollectiveKind::all_reduce ? 2.0 : 1.0, 0};
-    default: {
-      if (!rooted(kind)) {
-        const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1, hops = rounds * (n - 1);
-        const int between = longest_crossings(rounds, facts);
-        return {static_cast<double>(hops - between), static_cast<double>(between)};
-      }
-      // A broadcast returns to its root's box if the root is not the first rank there, a reduction if it is
-      // not the last. Rank 0 is the first on the first channel; if channels have different orders, it is not
-      // the first on all of them.
-      const bool first_everywhere = choice.channels == 1 || facts.ring.same_channels;
-      const bool comes_back =
-          nodes > 1 && n > nodes &&
-          (kind == CollectiveKind::reduce || (kind == CollectiveKind::broadcast && !first_everywhere));
-      const double between = crossings + (comes_back ? 1 : 0);
-      return {steps - between, between};
-    }
+    case Algorithm::ring:
+    case Algorithm::torus:
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+      break;
   }
+  if (!rooted(kind)) {
+    const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1, hops = rounds * (n - 1);
+    const int between = longest_crossings(rounds, facts);
+    return {static_cast<double>(hops - between), static_cast<double>(between)};
+  }
+  // A broadcast returns to its root's box if the root is not the first rank there, a reduction if it is
+  // not the last. Rank 0 is the first on the first channel; if channels have different orders, it is not
+  // the first on all of them.
+  const bool first_everywhere = choice.channels == 1 || facts.ring.same_channels;
+  const bool comes_back =
+      nodes > 1 && n > nodes &&
+      (kind == CollectiveKind::reduce || (kind == CollectiveKind::broadcast && !first_everywhere));
+  const double between = crossings + (comes_back ? 1 : 0);
+  return {steps - between, between};
 }
 
 // A hop between AMD boxes: RCCL's own figure. A Simple ring has none (rccl.hpp), so NCCL's is used.

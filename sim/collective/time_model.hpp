@@ -53,8 +53,8 @@ struct StepTiming {
 
 // How a channel of a tree moves its share: in pieces, each forwarded when it has arrived.
 struct TreePipeline {
-  double piece = 0;     // bytes
-  double rate = 0;      // bytes per second of a channel, all channels at work; 0: no limit is known
+  double piece = 0;  // bytes
+  double rate = 0;   // bytes per second of a channel, all channels at work; 0: no limit is known
   // Of a piece that has its hop to itself, inside a box and between boxes; 0 with the other.
   double inside_rate = 0, between_rate = 0;
 };

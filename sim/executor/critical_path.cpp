@@ -66,7 +66,11 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
       const OpTrace its = (*ranks[rank].trace)[op];
       const OpCharge& charge = charges[charge_of[rank]][op];
       leg(its.arrived, charge.waiting);
-      if (its.arrived > its.begin) leg(its.begin, charge.running);  // for units
+      if (its.arrived > its.begin) {
+        const std::size_t before = legs.size();
+        leg(its.begin, charge.running);
+        if (legs.size() > before) legs.back().for_units = true;
+      }
     }
     const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {

@@ -102,6 +102,7 @@ struct PathLeg {
   LinkId paced_link{};     // else the link it presses hardest: the protocol's own pace limited it there
   Duration latency{};      // communication: what of the share does not depend on the bytes
   Duration slowed{};       // computing: of the share, what communication beside it cost
+  bool for_units = false;  // a collective's kernel waits until kernels of computation leave it units
 };
 
 // A port into a NIC that senders had more for than it carries, where nothing slows them: credits or PFC then

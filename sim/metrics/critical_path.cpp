@@ -68,6 +68,8 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
       const bool own_kernels = op != nullptr && op->has_own_kernels();
       (paced && own_kernels ? sums["kernels of DeepEP or HybridEP"] : links[{link, paced}]) +=
           leg.share - leg.latency;
+    } else if (leg.for_units) {
+      sums["computation that keeps collectives' kernels waiting"] += leg.share;
     } else if (leg.reason == executor::Reason::host) {
       sums["host"] += leg.share;
     } else if (op != nullptr && op->kind == OpKind::compute) {

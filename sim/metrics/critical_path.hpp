@@ -28,8 +28,8 @@ struct PathShare {
 
 // The same time by what limited each leg: the type of a full link ("NDR 400 Gbit/s"), a link that the
 // channels and the protocol of `library` do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency
-// ..." for what does not depend on the bytes, "computation" (the time of kernels alone) and what
-// communication beside them adds to it, "host".
+// ..." for what does not depend on the bytes, "computation" (the time of kernels alone), what
+// communication beside them adds to it and what collectives wait until kernels leave them units, "host".
 [[nodiscard]] std::vector<PathShare> path_by_link(const executor::Outcome& outcome,
                                                   const program::Program& program,
                                                   const topology::Topology& topology,

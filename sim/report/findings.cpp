@@ -41,8 +41,6 @@ std::string remedy_of(const Memory& memory, const std::string& library) {
   return "more tp or pp, or a higher zero stage leaves room for " + rest;
 }
 
-constexpr double kNearlyFull = 0.92;  // the rest is commonly taken by what is not counted
-
 void find_memory(const FindingContext& context, Findings& out) {
   const Memory& memory = context.result.memory;
   if (memory.capacity <= Bytes{}) return;

@@ -21,6 +21,9 @@ struct FindingContext {
 };
 using Findings = std::vector<Finding>;
 
+// From this share of the memory on a run warns: the rest is commonly taken by what is not counted.
+inline constexpr double kNearlyFull = 0.92;
+
 // Warnings first; of those on a share of the step the largest first.
 [[nodiscard]] Findings findings(const FindingContext& context);
 // Its whole message: comparisons look for it, in results read from files too.

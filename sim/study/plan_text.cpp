@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/findings.hpp"
 #include "sim/report/reason_text.hpp"
 #include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
@@ -21,6 +22,11 @@ std::string schedule_words(const PlanChoice& choice) {
   if (choice.schedule == workloads::Schedule::interleaved)
     words += fmt::format(" x{}", choice.virtual_stages);
   return words;
+}
+
+bool nearly_full(const PlanRow& row) {
+  const report::Memory& memory = row.result.memory;
+  return memory.capacity > Bytes{} && memory.per_accelerator / memory.capacity >= report::kNearlyFull;
 }
 
 std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
@@ -40,7 +46,7 @@ std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
           report::duration_text(r.step),
           report::percent_text(r.throughput.mfu),
           report::percent_text(idle),
-          report::memory_text(r.memory.per_accelerator)};
+          report::memory_text(r.memory.per_accelerator) + (nearly_full(row) ? " !" : "")};
 }
 
 bool needs_zero_bubble_runtime(const PlanChoice& choice) {
@@ -161,13 +167,26 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
                     why_slower(row, report.rows.front()));
     for (const std::string& part : report::wrap(line, columns, 7)) text += part + '\n';
   }
-  if (needs_zero_bubble_runtime(report.rows.front().choice)) {
-    for (const std::string& part : report::wrap(
-             "note: zero-bubble schedules need a runtime that has them; --schedules 1f1b,interleaved "
-             "searches without",
-             columns, 2))
-      text += part + '\n';
-  }
+  const auto any = [&](bool (*holds)(const PlanRow&)) {
+    return std::any_of(report.rows.begin(), report.rows.end(), holds);
+  };
+  std::vector<std::string> notes;
+  if (any(nearly_full))
+    notes.push_back(
+        fmt::format("! {:.0f} % of the memory or more: contexts, communication buffers and "
+                    "fragmentation commonly take the rest",
+                    100 * report::kNearlyFull));
+  if (any([](const PlanRow& row) { return row.choice.ep > 1; }))
+    notes.emplace_back(
+        "note: how tokens reach their experts (token_dispatcher, precision.dispatch) stays as the scenario "
+        "has "
+        "it, and schedule dualpipe is not searched");
+  if (needs_zero_bubble_runtime(report.rows.front().choice))
+    notes.emplace_back(
+        "note: zero-bubble schedules need a runtime that has them; --schedules 1f1b,interleaved searches "
+        "without");
+  for (const std::string& note : notes)
+    for (const std::string& part : report::wrap(note, columns, 2)) text += part + '\n';
   return text;
 }
 

@@ -54,6 +54,18 @@ TEST(CriticalPath, TellsWhatCommunicationAddedToComputationApart) {
   EXPECT_EQ(shares[1].time, 5_ms);
 }
 
+// A collective that waits until kernels of computation leave it units is not slow by itself.
+TEST(CriticalPath, ChargesTheWaitForUnitsToComputation) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.critical_path = {communication(4_ms, {}, {}, {}), communication(2_ms, {}, {}, {})};
+  outcome.critical_path[0].for_units = true;
+  const auto shares = path_by_link(outcome, two_ranks(), topology, "NCCL");
+  ASSERT_EQ(shares.size(), 2U);
+  EXPECT_EQ(shares[0].what, "computation that keeps collectives' kernels waiting");
+  EXPECT_EQ(shares[0].time, 4_ms);
+}
+
 TEST(CriticalPath, SumsTheSameTimeByOperation) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);

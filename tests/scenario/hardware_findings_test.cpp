@@ -156,6 +156,19 @@ TEST(HardwareFindings, SayWhereUserBuffersCannotBe) {
   EXPECT_THAT(on("mi300x-8", 4, 8), testing::Not(HasSubstr("user buffers")));
 }
 
+// Two NVL72 hold 4.5 expert groups of 16 each, so ranks 64 to 79 lie in both; groups of 8 divide them.
+TEST(HardwareFindings, SayWhereExpertGroupsLieAcrossDomains) {
+  const auto with = [](int ep) {
+    return words({"workload.model=qwen3-30b-a3b", "workload.sequence=2048",
+                  R"(topology={"node": "gb200-nvl72", "nodes": 36, "fabric": "rail"})",
+                  fmt::format(R"(workload.plan={{"ep": {}, "micro_batch": 1, "global_batch": 144}})", ep)});
+  };
+  EXPECT_THAT(with(16),
+              HasSubstr("expert groups of 16 ranks do not divide scale-up domains of 72: ranks 64 to "
+                        "79 lie in two"));
+  EXPECT_THAT(with(8), testing::Not(HasSubstr("expert groups")));
+}
+
 TEST(HardwareFindings, SayWhichPartsOfAModelAreDescribedButSwitchedOff) {
   EXPECT_THAT(words({R"(workload.model={"use": "llama3-8b", "experts": {"top_k": 2}})"}),
               HasSubstr("the model is dense"));

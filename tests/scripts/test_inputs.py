@@ -54,14 +54,14 @@ class Inputs(unittest.TestCase):
     def test_a_published_config_as_a_model_is_written_out_in_our_keys(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "config.json").write_text(json.dumps(
-                {"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32,
+                {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
                  "num_attention_heads": 32, "vocab_size": 128256}))
             scenario = json.loads((program.ROOT / IB).read_text())
             scenario["workload"]["model"] = "config.json"
             (pathlib.Path(folder) / "s.json").write_text(json.dumps(scenario))
             done = self.shell("topsim run s.json", folder)
             self.assertIn('"config.json" is a file, and a model is a name or its figures', done.stderr)
-            self.assertIn('{"hidden": 4096, "layers": 32, "heads": 32, "vocab": 128256}', done.stderr)
+            self.assertIn('{"layers": 32, "hidden": 4096, "heads": 32, "vocab": 128256, "gated_ffn": true}', done.stderr)
 
     def test_shipped_traces_are_found_from_any_folder(self):
         with tempfile.TemporaryDirectory() as folder:

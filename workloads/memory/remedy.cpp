@@ -95,9 +95,10 @@ std::vector<Change> savings(const WorkloadSpec& workload) {
       add([](WorkloadSpec& w) {
         return w.precision.kv_cache = Precision::fp8, std::string("precision.kv_cache = fp8");
       });
-    add([](WorkloadSpec& w) {
-      return w.precision.weights = WeightFormat::int8, std::string("precision.weights = int8");
-    });
+    for (const auto& [format, name] : {std::pair(WeightFormat::int8, "int8"), {WeightFormat::int4, "int4"}})
+      add([format, name](WorkloadSpec& w) {
+        return w.precision.weights = format, fmt::format("precision.weights = {}", name);
+      });
   }
   return changes;
 }
@@ -310,9 +311,11 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
       fmt::format("{} too much, most of it {}", gibibytes(total - use.capacity), largest_part(use.peak()));
   const std::string change = fitting_change(workload, accelerator, accelerators);
   const char* const none =
-      accelerators > 1 ? "no single change that keeps tensor groups inside a node fits: `topsim plan FILE` "
-                         "searches combinations; else more accelerators, or more memory in each"
-                       : "no single change fits: use more accelerators, or accelerators with more memory";
+      serves(workload)
+          ? "no single change fits: combine several, or use more accelerators, or more memory in each"
+      : accelerators > 1 ? "no single change that keeps tensor groups inside a node fits: `topsim plan FILE` "
+                           "searches combinations; else more accelerators, or more memory in each"
+                         : "no single change fits: use more accelerators, or accelerators with more memory";
   problem.help = (change.empty() ? none : change) + "; --allow-oom simulates anyway";
   throw ConfigError({problem});
 }

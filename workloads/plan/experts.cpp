@@ -88,6 +88,12 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
 }
 }  // namespace
 
+int proposed_ep(const ModelSpec& model, int places, int ep) {
+  ep = std::clamp(ep, 1, std::max(1, places));
+  while (ep > 1 && (places % ep != 0 || model.experts.count % ep != 0)) --ep;
+  return ep;
+}
+
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
   const ExpertSpec& experts = model.experts;
@@ -120,7 +126,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   plan.experts.copies = std::max(1, ranks / divided);
   plan.experts.on_own_ranks = plan.ep > 1 || plan.etp != plan.tp;
   if (ranks % divided != 0) {
-    std::string help = "lower ep";
+    std::string help =
+        fmt::format("ep = {} would", proposed_ep(model, ranks / std::max(1, plan.etp), plan.ep));
     if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would";
     // A factor that divides the ranks without the other one is not at fault.
     const bool by_etp = workload.plan.etp && plan.etp > 1 && ranks % plan.ep == 0;

@@ -14,7 +14,7 @@ namespace {
 // FSDP of a layer and, within it, of its experts (torchtitan/models/llama4/infra/parallelize.py, apply_fsdp):
 // experts are a unit of their own, shared by those ranks of the layer's shard group that hold the same
 // experts.
-void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+void set_expert_shards(const ModelSpec& model, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (!plan.shards_experts() || defaults.family == FrameworkFamily::jax) return;
   if (!defaults.shards_experts) {
     mistakes.add(
@@ -32,7 +32,8 @@ void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes
     mistakes.add("plan.ep",
                  fmt::format("ep {} x etp {} = {} does not divide a shard group of {} ranks", plan.ep,
                              plan.etp, divided, group),
-                 "lower ep, or let more ranks share one set of shards");
+                 fmt::format("ep = {} would, or let more ranks share one set of shards",
+                             proposed_ep(model, group / std::max(1, plan.etp), plan.ep)));
   } else if (plan.shards.ranks < plan.replicas() && !runs) {
     mistakes.add("plan.rank_order", "shard groups of experts are runs of ranks in the order tp, cp, ep, dp",
                  "leave rank_order out");
@@ -234,7 +235,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.experts.gradient_shards = plan.zero >= 2 ? expert_copies : 1;
   if (plan.schedule == Schedule::dualpipe && plan.shards.by_unit)
     mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
-  set_expert_shards(defaults, plan, mistakes);
+  set_expert_shards(workload.model, defaults, plan, mistakes);
 
   if (spec.overlap_param_gather.value_or(false) && defaults.most_zero == 0)
     mistakes.add("plan.overlap_param_gather",

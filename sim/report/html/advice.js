@@ -33,7 +33,11 @@ const nodeSize = () => {
   return Math.max(0, ...nodes.map((node, n) => devices.filter((each) => each.node === n && each.kind === "accelerator").reduce((sum, each) => sum + each.count, 0) / node.count)) || Infinity;
 };
 // Where the run found that this plan leaves them out and could have them.
-const userBuffers = () => (result.findings.some((each) => each.assumed?.includes("workload.plan.tp_overlap")) ? "user buffers (tp_overlap=userbuffers)" : null);
+const userBuffers = () => {
+  const found = result.findings.find((each) => each.assumed?.includes("workload.plan.tp_overlap"));
+  if (!found) return null;
+  return found.message.includes("compute.cuda_graph") ? "user buffers with CUDA graphs (tp_overlap=userbuffers, compute.cuda_graph=true)" : "user buffers (tp_overlap=userbuffers)";
+};
 // Where the schedule alone makes the bubble, what of a shorter schedule fits; else what the run found to hold stages up.
 const bubbleRemedies = (plan) => {
   const found = result.findings.find((each) => each.id === "pipeline_bubble");

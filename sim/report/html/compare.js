@@ -118,7 +118,7 @@ pages.compare = () => {
   });
   drawBills();
   drawRemarks();
-  element("command").textContent = `topsim compare ${result.names.map((name) => `${fileName(name)}.json`).join(" ")}`;
+  element("command").textContent = `topsim compare ${result.names.map((name) => `${fileName(name)}.json`).join(" ")}${result.samples > 1 ? ` --seeds ${result.samples}` : ""}`;
   extra.results.forEach((each, i) => button("save", `Save ${result.names[i]}.json`, null, () => saveFile(`${fileName(result.names[i])}.json`, JSON.stringify(each.scenario, null, 2) + "\n")));
   drawWords();
 };

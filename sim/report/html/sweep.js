@@ -81,6 +81,16 @@ const drawPicture = (rows, failed, figures, varied) => {
 };
 const hexAt = (ramp, share) => "#" + colourAt(ramp, share).match(/\d+/g).map((part) => (+part).toString(16).padStart(2, "0")).join("");
 
+// Ticks in the unit of the largest figure, with as many decimals as tell them apart.
+const tickText = (name, rows) => {
+  const all = rows.map((row) => row.figures[name]).filter((value) => value !== null), high = Math.max(...all), span = high - Math.min(...all);
+  const [, number, unit] = figureText(name)(high).match(/^([\d.\s]+)(.*)$/) || [], shown = parseFloat((number || "").replace(/\s/g, ""));
+  const factor = [...metric, ...binary, [1e-2], [1e-3], [1e-6], [1e-9]].map(([each]) => each).find((each) => Math.abs(high / each / shown - 1) < 0.006);
+  if (!(span > 0) || span > 0.05 * high || !factor) return figureText(name);
+  const places = Math.max(0, Math.ceil(-Math.log10(span / 5 / factor)));
+  return (value) => `${(value / factor).toFixed(places)} ${unit}`.trim();
+};
+
 const drawTrade = (rows, figures) => {
   const front = new Set(result.pareto.points);
   const differ = result.pareto.figures.filter((name) => distinctFigures(rows, name) > 1);
@@ -92,7 +102,7 @@ const drawTrade = (rows, figures) => {
     return /_bytes$/.test(name) && span > 0 ? { interval: roundStep(span, 5, 2 ** 30), min: (ends) => Math.floor(ends.min / roundStep(span, 5, 2 ** 30)) * roundStep(span, 5, 2 ** 30) } : {};
   };
   const axis = (name, gap) => ({ type: "value", scale: true, ...step(name), name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
-    axisLabel: { formatter: figureText(name), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
+    axisLabel: { formatter: tickText(name, rows), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
   choose("trade-tools", "across", figures, figureName, x, (name) => { x = name; redraw(); });
   choose("trade-tools", "up", figures, figureName, y, (name) => { y = name; redraw(); });
   draw("scatter", 380, () => ({

@@ -9,6 +9,7 @@
 
 #include "sim/scenario/cluster/torus_ranks.hpp"
 #include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/node_recipe.hpp"
 #include "topology/generation.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
@@ -38,6 +39,7 @@ std::set<DeviceId> scale_up_domain(const topology::Topology& topology, DeviceId 
       if (const DeviceId to = topology.link(link).to; scales_up(to) && domain.insert(to).second)
         front.push_back(to);
   }
+  std::erase_if(domain, [&](DeviceId id) { return topology.device(id).kind != DeviceKind::accelerator; });
   return domain;
 }
 
@@ -86,6 +88,35 @@ void find_user_buffers(const topology::Topology& topology, const topology::Catal
             entry.vendor == "NVIDIA" ? "NVLink" : "scale-up", apart->first, apart->second, plan.tp),
         "a smaller tp, whose groups one domain holds; or tp_overlap=async");
 }
+// Expert groups are runs of ranks (in the order tp, cp, ep, dp, pp): one that fits a scale-up domain may
+// still lie across two.
+void find_expert_groups(const Scenario& scenario, const topology::Topology& topology,
+                        const topology::Catalogue& catalogue, const workloads::Plan& plan,
+                        std::vector<report::Finding>& out) {
+  const auto group = static_cast<std::size_t>(plan.ep * plan.etp);
+  const auto ranks = topology.accelerators();
+  if (plan.ep < 2 || !leaves_ranks_open(scenario) || scenario.topology.node.use.empty()) return;
+  const std::set<DeviceId> domain = scale_up_domain(topology, ranks.front());
+  if (group > domain.size() || domain.size() == ranks.size() || domain.size() % group == 0) return;
+  for (std::size_t first = 0; first + group <= ranks.size(); first += group) {
+    if (domain.contains(ranks[first]) == domain.contains(ranks[first + group - 1])) continue;
+    const topology::NodeRecipe& node = catalogue.node(scenario.topology.node.use);
+    const auto of_node =
+        static_cast<std::size_t>(scenario.topology.node.accelerators.value_or(node.accelerators));
+    std::size_t nodes = domain.size() / of_node;
+    while (nodes > 1 && nodes * of_node % group != 0) --nodes;
+    out.push_back(
+        {report::Severity::note,
+         fmt::format("expert groups of {} ranks do not divide scale-up domains of {}: ranks {} to {} lie "
+                     "in two, and their tokens cross the fabric",
+                     group, domain.size(), first, first + group - 1),
+         "workload.plan.ep",
+         nodes > 1 ? fmt::format("topology.scale_up_domain = {} uses {} accelerators of each", nodes,
+                                 nodes * of_node)
+                   : "an ep that divides the domain"});
+    return;
+  }
+}
 }  // namespace
 
 bool could_use_user_buffers(const topology::Topology& topology, const topology::Catalogue& catalogue,
@@ -106,6 +137,7 @@ std::vector<report::Finding> layout_findings(const Scenario& scenario, const top
   const auto ranks = static_cast<std::uint32_t>(topology.accelerators().size());
   const workloads::Plan plan = workloads::resolve(workload, ranks);
   find_user_buffers(topology, catalogue, plan, out);
+  find_expert_groups(scenario, topology, catalogue, plan, out);
   if (!leaves_ranks_open(scenario)) return out;
   if (auto parts = parts_of_axes(topology, plan)) out.push_back(std::move(*parts));
   return out;

@@ -10,6 +10,7 @@
 #include "sim/scenario/findings/layout_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/node_recipe.hpp"
+#include "topology/generation.hpp"
 #include "workloads/framework.hpp"
 
 namespace topsim::scenario {
@@ -129,14 +130,20 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
       on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
   const bool open = !given.tp_overlap && plan.tp_overlap != workloads::TensorOverlap::userbuffers;
   if (open && plan.tp > 1 && plan.sequence_parallel && has_user_buffers &&
-      could_use_user_buffers(topology, catalogue, plan))
+      could_use_user_buffers(topology, catalogue, plan)) {
+    // On a Blackwell the parts of a product are shorter than their launch.
+    const bool with_graphs = topology::is_from_blackwell(
+                                 catalogue.accelerator(topology.model_of(topology.accelerators().front()))) &&
+                             !workload.compute.cuda_graph.value_or(false);
     facts.open.push_back(
-        {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
-                   "recipes turn on",
+        {.phrase = fmt::format("tensor parallelism without user buffers (tp_overlap), which NVIDIA's "
+                               "performance recipes turn on{}",
+                               with_graphs ? " together with CUDA graphs (compute.cuda_graph)" : ""),
          .path = "workload.plan.tp_overlap",
          .reason = Reason::tensor_parallel,
          .from = kTensor,
          .more_launches = true});  // they split products
+  }
   if (plan.ep > 1 && on_nvidia && !given.token_dispatcher &&
       plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
     facts.open.push_back(
