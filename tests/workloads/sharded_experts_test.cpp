@@ -214,7 +214,7 @@ TEST(ShardedExperts, MistakesSayWhatWouldDo) {
   WorkloadSpec deepspeed = with_model(workload(4));
   deepspeed.framework = "deepspeed", deepspeed.plan.zero = 3;
   expect_mistake(deepspeed, "plan.ep", "fsdp");
-  expect_mistake(with_model(workload(8, 4)), "plan.ep", "lower ep");
+  expect_mistake(with_model(workload(8, 4)), "plan.ep", "ep = 4 would");
   WorkloadSpec turned = with_model(workload(2, 4));
   turned.plan.rank_order = {"dp", "tp", "cp", "ep", "pp"};
   expect_mistake(turned, "plan.rank_order", "leave rank_order out");
