@@ -58,6 +58,8 @@ struct TreePipeline {
   // Of a piece that has its hop to itself, inside a box and between boxes; 0 with the other.
   double inside_rate = 0, between_rate = 0;
 };
+// Bytes on the wire for one of data: LL writes a flag beside as many bytes, LL128 8 bytes to 120.
+[[nodiscard]] double carried_per_byte(Protocol protocol);
 [[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 
 // All-to-all and send/recv: `bytes` in and out of each rank; whether LL carries them, or Simple.
