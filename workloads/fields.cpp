@@ -291,7 +291,8 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                                    {"fp16", Precision::fp16},
                                    {"fp8", Precision::fp8}}),
                  default_text("as optimizer, without precision-awareness"))
-          .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
+          .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather,
+                 "gathered parameters of layers; embedding and head at least as wide as they are used",
                  default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept; embedding and head have 16 bits",

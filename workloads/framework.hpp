@@ -89,7 +89,7 @@ struct KernelFacts {
   bool reads_again = false;
   // 8-bit matmuls keep input and weights uncast for the backward pass, and cast them there again.
   bool wide_inputs = false;
-  bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
+  bool keeps_narrow_weights = false;  // weights are cast once a step, for all micro-batches, and kept
   bool fp8_parameters = false;        // with one scale a tensor weights live and are gathered in 8 bits
   bool gathers_cast_weights = false;  // shards are cast to the width of 8-bit products, then gathered
   bool dynamic_scales = false;        // of narrow formats: the tensor's own maximum is read before it is cast

@@ -23,7 +23,7 @@ struct Family {
 constexpr std::string_view kNormedHeads = "\"qk_norm\": true";
 constexpr Family kFamilies[] = {
     {"llama", true},
-    {"llama4_text", true, false, {}, kNormedHeads},
+    {"llama4_text", true},
     {"mistral", true},
     {"ministral", true},
     {"mixtral", true},
@@ -44,6 +44,10 @@ constexpr Family kFamilies[] = {
     {"baichuan", true},
     {"granite", true},
     {"olmo", true},
+    {"olmo2", true, false, {}, kNormedHeads},
+    {"phimoe", true},
+    {"seed_oss", true},
+    {"smollm3", true, true},
     {"olmoe", true, false, {}, kNormedHeads},
     {"cohere", true, true, "\"parallel_residual\": true"},
     {"gpt2", false, true},
@@ -57,8 +61,8 @@ constexpr Family kFamilies[] = {
     {"nemotron", false, false, "\"positions\": \"rotary\", \"biases\": false"},
 };
 
-// Layers of other kinds than attention and a feed-forward network: recurrent ones, sparse attention by an
-// index, encoders.
+// Keys of layers of other kinds than attention and a feed-forward network: recurrent ones, sparse attention
+// by an index.
 constexpr std::string_view kOtherLayers[] = {
     "linear_", "mamba_", "ssm_", "index_", "attn_layer_", "hybrid_", "attn_type_", "full_attention_interval"};
 
@@ -105,12 +109,18 @@ std::int64_t full_every(const Node& root, std::string_view type) {
   if (types.size() == 0) {
     if (type == "llama4_text") return 4;  // no_rope_layer_interval
     if (type == "gemma2") return 2;
-    return whole(root, {"sliding_window_pattern", "_sliding_window_pattern"});
+    const std::int64_t pattern = whole(root, {"sliding_window_pattern", "_sliding_window_pattern"});
+    return pattern == 0 && type == "gemma3_text" ? 6 : pattern;  // Gemma3TextConfig's default
   }
-  std::size_t full = 0;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    full += types[i].is(Kind::string) && types[i].text() == "full_attention" ? 1 : 0;
-  return full == 0 ? 0 : static_cast<std::int64_t>((types.size() + full / 2) / full);
+  std::int64_t first = 0, full = 0;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (!types[i].is(Kind::string) || types[i].text() != "full_attention") continue;
+    if (full++ == 0) first = static_cast<std::int64_t>(i) + 1;
+  }
+  // In turn, the last of so many sees all; else the mean.
+  const auto layers = static_cast<std::int64_t>(types.size());
+  if (full == 0 || layers / first == full) return first;
+  return (layers + full / 2) / full;
 }
 
 Writer attention_of(const Node& root, const Family& family) {
@@ -124,7 +134,9 @@ Writer attention_of(const Node& root, const Family& family) {
   const Node used = root.find("use_sliding_window");
   const std::int64_t window = whole(root, {"sliding_window", "attention_chunk_size"});
   const std::int64_t every = full_every(root, family.type);
-  if (window > 0 && every != 1 && (!used || said(used))) {
+  // Qwen2's windows are those of the layers behind the first max_window_layers, which have no words here.
+  const bool some = said(used) && root.find("max_window_layers");
+  if (window > 0 && every != 1 && !some && (!used || said(used))) {
     attention.add("window", window);
     attention.add("full_every", every);
   }
@@ -171,7 +183,11 @@ std::string model_of(const Node& root, const Family& family) {
   if (family.gated) model.add("\"gated_ffn\": true");
   const std::string_view activation = activation_of(root, family.gated);
   if (!activation.empty()) model.add(fmt::format("\"activation\": \"{}\"", activation));
-  model.add(std::string(family.said));
+  const Node side_by_side = root.find("use_parallel_residual");  // GPT-NeoX
+  const bool in_turn = side_by_side.is(Kind::boolean) && !side_by_side.boolean();
+  model.add(std::string(in_turn ? "\"positions\": \"rotary\"" : family.said));
+  if (family.type == "baichuan" && root.find("model_max_length"))
+    model.add("\"positions\": \"alibi\"");  // 13B
   const Node tied = root.find("tie_word_embeddings");
   if (tied.is(Kind::boolean) ? tied.boolean() : family.tied) model.add("\"tied_embeddings\": true");
   model.add("attention", attention_of(root, family));
@@ -215,7 +231,10 @@ std::optional<std::string> written_out(const Node& root) {
         "{} is not known here: write its figures, such as {{\"layers\": 32, \"hidden\": 4096, \"heads\": 32, "
         "\"gated_ffn\": true}}; the files of configs/models are examples",
         type.empty() ? "a config.json without model_type" : fmt::format("model_type \"{}\"", type));
-  return fmt::format("write {}figures here: {}", words.is(Kind::object) ? "the text part's " : "its ",
-                     model_of(shape, *family));
+  const bool silent =
+      whole(shape, {"num_attention_heads", "n_head", "n_heads"}) == 0 || whole(shape, {"vocab_size"}) == 0;
+  return fmt::format("write {}figures here: {}{}", words.is(Kind::object) ? "the text part's " : "its ",
+                     model_of(shape, *family),
+                     silent ? "; the file leaves heads or vocab to transformers' defaults: add them" : "");
 }
 }  // namespace topsim::workloads

@@ -26,8 +26,8 @@ int domain_ranks(const topology::Topology& topology) {
 // NVFP4 below 10.0 and for MXFP8 from 12.0 on ("MXFP8 (for all gemm layouts) is not supported on 12.0+
 // architectures yet"; transformer_engine/pytorch/quantization.py), and before AMD's CDNA 3
 // (ROCm/TransformerEngine issue 359); so does torch._scaled_mm, which torchao calls (pytorch pull request
-// 164251). AMD has scales of blocks from CDNA 4 on, and no NVFP4. XLA's fp8 products are for GPUs and the
-// TPUs that have such units (MaxText, base.yml:
+// 164251). AMD has MX's scales of blocks from CDNA 4 on, and no NVFP4. XLA's fp8 products are for GPUs and
+// the TPUs that have such units (MaxText, base.yml:
 // "'fp8' for 8-bit floating-point gemms on nvidia gpus").
 std::string why_not_so_narrow(Precision format, const topology::Accelerator& accelerator) {
   const int capability = accelerator.compute_capability;
@@ -46,11 +46,14 @@ std::string why_not_so_narrow(Precision format, const topology::Accelerator& acc
   const bool has_fp8 = accelerator.dense_flops.contains("fp8");
   if (accelerator.vendor == "AMD") {
     if (!has_fp8) return "it has no fp8 units, and Transformer Engine and torchao refuse to go without";
-    if (format == Precision::nvfp4) return "NVFP4 is NVIDIA's format";
     if (format == Precision::mxfp8 && !accelerator.dense_flops.contains("fp4"))
       return "its units have no scales of blocks, which CDNA 4's have";
   }
-  return accelerator.vendor == "Google" && !has_fp8 ? "it has no fp8 units" : "";
+  if (format == Precision::nvfp4) return "NVFP4 is NVIDIA's format";
+  if (accelerator.vendor != "Google") return {};
+  return !has_fp8                   ? "it has no fp8 units"
+         : format != Precision::fp8 ? "XLA's fp8 has a scale for each tensor"
+                                    : "";
 }
 
 // Engines that serve a model widen weights of 8 bits and run.

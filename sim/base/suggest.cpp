@@ -158,8 +158,8 @@ std::vector<std::string> of_same_chip(std::string_view word, std::span<const std
   for (auto& [shared, name] : same) names.push_back(std::move(name));
   return names;
 }
-// "meta-llama/Llama-3.1-8B-Instruct", as model hubs write it: the longest known name with which it begins
-// behind the owner, hyphens aside.
+// "meta-llama/Llama-3.1-8B-Instruct", as model hubs write it: the known name behind the owner, hyphens and
+// what says how it was tuned aside.
 std::optional<std::string> without_owner(std::string_view word, std::span<const std::string> known) {
   const std::size_t slash = word.rfind('/');
   if (slash == std::string_view::npos) return std::nullopt;
@@ -168,12 +168,19 @@ std::optional<std::string> without_owner(std::string_view word, std::span<const 
     std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
     return text;
   };
-  const std::string name = joined(word.substr(slash + 1));
-  const std::string* found = nullptr;
-  for (const std::string& candidate : known)
-    if (name.starts_with(joined(candidate)) && (found == nullptr || candidate.size() > found->size()))
-      found = &candidate;
-  return found == nullptr ? std::nullopt : std::optional(*found);
+  constexpr std::string_view kTuned[] = {"", "hf", "it", "pt", "base", "chat", "instruct", "instructhf"};
+  std::string name = joined(word.substr(slash + 1));
+  if (name.starts_with("metallama")) name.erase(0, std::string_view("meta").size());
+  for (const std::string& candidate : known) {
+    const std::string plain = joined(candidate);
+    if (!name.starts_with(plain)) continue;
+    const std::string rest = name.substr(plain.size());
+    const bool version =
+        rest.starts_with("instructv") || (rest.starts_with('v') && plain.find('v') == rest.npos);
+    if (version || std::find(std::begin(kTuned), std::end(kTuned), rest) != std::end(kTuned))
+      return candidate;
+  }
+  return std::nullopt;
 }
 }  // namespace
 

@@ -52,7 +52,7 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
     pipe.rate = unsearched_tree(choice, facts) * 1e9 / channels;
   } else if (over_pcie && facts.nodes == 1) {
     // As for rings, over PCIe the wires decide, not the speeds that NCCL's search tries; LL and LL128 get the
-    // tuner's share of Simple.
+    // tuner's share of Simple. A piece that is alone does not fill the host's memory.
     const double simple = std::min(chain, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
     pipe.rate = simple * tuned(choice.protocol) / tuned(Protocol::simple) * 1e9 / channels;
     together = facts.pcie_wire / (choice.protocol == Protocol::ll ? 2 : 1) / channels;

@@ -121,14 +121,16 @@ Node ObjectBase::library_entry(const Node& node, Reader& reader) const {
   if (!name.is(Kind::string)) return {};
   const std::string path = reader.library()->find(category_, name.text());
   if (path.empty()) {
-    if (!name.text().ends_with(".json")) {
+    const std::optional<Document> file = name.text().ends_with(".json") ? named_file(name) : std::nullopt;
+    if (!file) {
       reader.unknown_name(name, name_, name.text(), reader.library()->names(category_));
     } else {
-      const std::optional<Document> file = named_file(name);
       const std::optional<std::string> written =
-          file && translate_ != nullptr ? translate_(file->root()) : std::nullopt;
-      reader.problem(name, '"' + name.text() + "\" is a file, and a " + name_ + " is a name or its figures",
-                     "", written.value_or("write its figures here"));
+          translate_ != nullptr ? translate_(file->root()) : std::nullopt;
+      reader.problem(
+          name, '"' + name.text() + "\" is a file, and a " + name_ + " is a name or its figures", "",
+          written.value_or(
+              "write its figures here, such as {\"layers\": 32, \"hidden\": 4096, \"heads\": 32}"));
     }
     return {};
   }

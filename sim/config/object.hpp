@@ -58,10 +58,10 @@ struct FieldFacts {
   bool required = false;
 };
 
-// Everything about an object that does not depend on its struct.
 // The remedy for an object, or a file in its place, in the keys of another program; nothing for what is not.
 using Translate = std::optional<std::string> (*)(const Node&);
 
+// Everything about an object that does not depend on its struct.
 class ObjectBase {
  public:
   ObjectBase(std::string name, std::string description)

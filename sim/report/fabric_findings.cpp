@@ -72,7 +72,7 @@ struct PathTime {
   Duration between_tiers{};  // limited by a link between two fabric switches
   struct Named {
     Duration time{};
-    LinkId paced;  // one of these links that a library does not fill; invalid: links that limit by themselves
+    std::vector<LinkId> paced{};  // of these links those that a library does not fill
   };
   std::map<std::string, Named> by_name;
 };
@@ -101,7 +101,7 @@ PathTime communication_on_path(const FindingContext& context) {
         time.by_name[name_with_speed(context.topology, context.topology.link(link)) + " links" +
                      (paced ? metrics::as_driven(context.facts.library, true) + ',' : "")];
     named.time += share;
-    if (paced) named.paced = link;
+    if (paced) named.paced.push_back(link);
   }
   return time;
 }
@@ -275,8 +275,9 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
   const double share = seconds(longest->second.time) / seconds(path.whole);
   if (share < kWorthAWord) return;
   constexpr double kHalfFull = 0.6;  // a link that is never fuller is hardly what sets the pace
-  const LinkId paced = longest->second.paced;
-  const double fullest = paced.valid() ? peak_utilization(context, paced) : 1;
+  double fullest = longest->second.paced.empty() ? 1 : 0;
+  for (const LinkId link : longest->second.paced)
+    fullest = std::max(fullest, peak_utilization(context, link));
   out.push_back({Severity::note,
                  fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path){}",
                              longest->first, percent_text(share),

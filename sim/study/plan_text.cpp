@@ -179,8 +179,7 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
   if (any([](const PlanRow& row) { return row.choice.ep > 1; }))
     notes.emplace_back(
         "note: how tokens reach their experts (token_dispatcher, precision.dispatch) stays as the scenario "
-        "has "
-        "it, and schedule dualpipe is not searched");
+        "has it, and schedule dualpipe is not searched");
   if (needs_zero_bubble_runtime(report.rows.front().choice))
     notes.emplace_back(
         "note: zero-bubble schedules need a runtime that has them; --schedules 1f1b,interleaved searches "

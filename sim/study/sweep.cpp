@@ -234,7 +234,7 @@ std::string joined(std::string text, const std::string& more) {
 std::string unknown_cost(const report::BillOfMaterials& bill) {
   const auto without = bill.without_own_price();
   if (without.empty() || bill.capital(report::Draws(0)) <= 0) return "";
-  return fmt::format("no cost: no price of a {} is known; a quote (cost.prices.{}) gives one",
+  return fmt::format("no cost: a {} has no known price of its own; a quote (cost.prices.{}) gives one",
                      without.front()->id, without.front()->id);
 }
 }  // namespace

@@ -59,6 +59,33 @@ TEST(PublishedConfig, WindowsThatNoLayerUsesAreLeftOut) {
               HasSubstr("\"window\": 128, \"full_every\": 2"));
 }
 
+// Gemma 3 1B: layers 6, 12, 18 and 24 of 26. Its larger files say neither pattern nor heads.
+TEST(PublishedConfig, GemmaThreesLayersSeeAllInTurn) {
+  std::string types;
+  for (int layer = 1; layer <= 26; ++layer)
+    types += std::string(layer > 1 ? ", " : "") +
+             (layer % 6 == 0 ? "\"full_attention\"" : "\"sliding_attention\"");
+  EXPECT_THAT(
+      of("{\"model_type\": \"gemma3_text\", \"sliding_window\": 512, \"layer_types\": [" + types + "]}"),
+      HasSubstr("\"window\": 512, \"full_every\": 6, \"qk_norm\": true"));
+  EXPECT_THAT(of(R"({"model_type": "gemma3_text", "sliding_window": 1024, "hidden_size": 2560})"),
+              testing::AllOf(HasSubstr("\"full_every\": 6"), HasSubstr("leaves heads or vocab to")));
+}
+
+// As configs/models/llama4-maverick.json.
+TEST(PublishedConfig, MaverickHasExpertsInEverySecondLayerAndNoNormsOfHeads) {
+  EXPECT_EQ(
+      of(R"({"model_type": "llama4_text", "attention_chunk_size": 8192, "hidden_act": "silu", "hidden_size": 5120,
+             "interleave_moe_layer_step": 2, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+             "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48,
+             "num_key_value_heads": 8, "num_local_experts": 128, "use_qk_norm": false, "vocab_size": 202048})"),
+      "write its figures here: {\"layers\": 48, \"hidden\": 5120, \"heads\": 40, \"kv_heads\": 8, \"ffn\": "
+      "16384, "
+      "\"vocab\": 202048, \"gated_ffn\": true, \"attention\": {\"window\": 8192, \"full_every\": 4}, "
+      "\"experts\": "
+      "{\"count\": 128, \"top_k\": 1, \"shared\": 1, \"ffn\": 8192, \"every\": 2}}");
+}
+
 TEST(PublishedConfig, OfAModelThatSeesTheTextPartIsWritten) {
   EXPECT_THAT(of(R"({"model_type": "gemma3", "vision_config": {}, "text_config":
                      {"model_type": "gemma3_text", "hidden_size": 2560}})"),

@@ -246,15 +246,19 @@ class NodeDraft {
   }
 
   // Fewer NICs than the recipe's are spread over it, as builders spread them over sockets and PCIe switches.
+  // A job that is given the first accelerators alone has the first NICs.
   void nics() {
     const int all = compute_nics(), wanted = choice_.nics.value_or(all);
+    const bool spread = accelerators_ == recipe_.accelerators;
     int seen = 0;  // NICs for the fabric
     for (const NicGroup& group : recipe_.nics) {
       const std::string id = group.compute ? choice_.nic.value_or(group.nic) : group.nic;
       const NicEntry& entry = hardware_.nic(id, "topology.node.nic");
       for (int i = 0; i < group.count; ++i) {
         const int owner = owner_of(group, i);
-        const bool left_out = group.compute && there(owner) && (all - seen++) * wanted % all >= wanted;
+        const bool counts = group.compute && there(owner);
+        const bool left_out = counts && (spread ? (all - seen) * wanted % all : seen) >= wanted;
+        seen += counts ? 1 : 0;
         if (!there(owner) || left_out) {
           nics_.emplace_back();
           nic_slots_.emplace_back();

@@ -211,7 +211,8 @@ double resident_weights(const Plan& plan, const StageParameters& held, double pa
   const double routed_bytes =
       plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + trained.routed * plan.parameter_bytes
                     : held.routed * plan.parameter_bytes;
-  const double copies = (parameters - held.ends + held.routed) * plan.narrow_copy_bytes;
+  const double copies =  // units that are gathered are cast anew
+      plan.shards.by_unit ? 0 : (parameters - held.ends + held.routed) * plan.narrow_copy_bytes;
   return (plan.frozen() ? frozen + trained.dense * plan.parameter_bytes : parameters * plan.parameter_bytes) /
              plan.shards.parameters +
          routed_bytes / plan.experts.shards + copies;

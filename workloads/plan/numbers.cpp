@@ -27,6 +27,9 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   // exp_avg_sq_dtype.
   plan.precision_aware = precision.moments.has_value();
   plan.moment_bytes = precision.moments ? bytes_of(*precision.moments) : plan.optimizer_bytes;
+  if (plan.precision_aware && workload.plan.zero.value_or(defaults.zero) == 0)
+    mistakes.add("precision.moments", "Megatron's precision-aware optimiser is its distributed one",
+                 "set zero to 1, or leave it out");
   if (plan.precision_aware && (defaults.family != FrameworkFamily::megatron || !plan.mixed_precision))
     mistakes.add("precision.moments",
                  plan.mixed_precision ? "Megatron's optimiser alone keeps moments in a format of their own"
@@ -41,8 +44,8 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
   const bool one_scale = plan.gemm == Precision::fp8;
-  const bool trains_all = workload.task != Task::lora && plan.mixed_precision;
-  const bool narrow_weights = defaults.keeps_narrow_weights && trains_all;
+  const bool trains = !plan.inference() && plan.task != Task::lora;
+  const bool narrow_weights = defaults.keeps_narrow_weights && trains && plan.mixed_precision;
   const bool cast =
       one_scale && (defaults.gathers_cast_weights || (narrow_weights && defaults.fp8_parameters));
   plan.gathered_parameter_bytes = full ? 4 : cast ? 1 : 2;

@@ -41,7 +41,7 @@ struct ChunkParameters {
   // Of a unit, experts whose shards other ranks hold (Plan::shards_experts); the above are without them.
   std::vector<double> routed_units, routed_unit_gradients;
   std::vector<Gradient> gradients;
-  double ends = 0;  // parameters of embedding and head
+  double ends = 0;  // parameters of embedding and head that are trained
   [[nodiscard]] double total(Weights weights) const;
 };
 

@@ -119,7 +119,7 @@ class StageProgram {
     };
     if (chunk.last) {
       walk(pieces_.head, alone(shares_table(model_, plan_) ? 0 : head_parameters(model_) / plan_.tp));
-      result.ends += result.units.back();
+      result.ends += result.unit_gradients.back();
     }
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
       walk(pieces_.prediction_at(i));
@@ -130,7 +130,7 @@ class StageProgram {
     }
     if (chunk.first) {
       walk(pieces_.embedding, alone(embedding_parameters(model_, plan_.tp)));
-      result.ends += result.units.back();
+      result.ends += result.unit_gradients.back();
     }
     for (std::vector<double>* counts :
          {&result.units, &result.unit_gradients, &result.routed_units, &result.routed_unit_gradients})

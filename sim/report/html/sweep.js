@@ -25,7 +25,7 @@ const canBeBuilt = (row) => row.can_be_built !== false;
 const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ") + (canBeBuilt(row) ? "" : " (cannot be built)");
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
-// As the finding of a run: allocators' fragmentation commonly takes the rest.
+// As the finding of a run (report/findings.hpp, kNearlyFull): fragmentation commonly takes the rest.
 const nearlyFull = (row) => row.figures.memory_capacity_bytes > 0 && row.figures.memory_bytes >= 0.92 * row.figures.memory_capacity_bytes;
 const distinctFigures = (rows, name) => new Set(rows.map((row) => row.figures[name])).size;
 const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null && canBeBuilt(row))
