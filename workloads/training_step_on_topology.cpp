@@ -20,6 +20,7 @@ int domain_ranks(const topology::Topology& topology) {
   return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(),
                                         [&](DeviceId id) { return router.scale_up_domain(id) == first; }));
 }
+
 // Why an accelerator trains in no format as narrow as this one; empty if it does.
 // Transformer Engine stops below compute capability 8.9 ("Device compute capability 8.9 or higher required
 // for FP8 execution", NVIDIA/TransformerEngine issue 1159), for scales of blocks below 9.0, for MXFP8 and

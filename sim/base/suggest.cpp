@@ -39,10 +39,10 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"data_parallel", "dp"},
     {"data_parallel_size", "dp"},
     {"context_parallel", "cp"},
+    {"context_parallel_size", "cp"},
     {"p2p", "ring"},  // Megatron's --cp-comm-type
     {"a2a", "ulysses"},
     {"all_gather", "all-gather"},
-    {"context_parallel_size", "cp"},
     {"expert_parallel", "ep"},
     {"expert_parallel_size", "ep"},
     {"expert_model_parallel_size", "ep"},
@@ -158,6 +158,7 @@ std::vector<std::string> of_same_chip(std::string_view word, std::span<const std
   for (auto& [shared, name] : same) names.push_back(std::move(name));
   return names;
 }
+
 // "meta-llama/Llama-3.1-8B-Instruct", as model hubs write it: the known name behind the owner, hyphens and
 // what says how it was tuned aside.
 std::optional<std::string> without_owner(std::string_view word, std::span<const std::string> known) {

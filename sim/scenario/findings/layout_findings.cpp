@@ -88,6 +88,7 @@ void find_user_buffers(const topology::Topology& topology, const topology::Catal
             entry.vendor == "NVIDIA" ? "NVLink" : "scale-up", apart->first, apart->second, plan.tp),
         "a smaller tp, whose groups one domain holds; or tp_overlap=async");
 }
+
 // Expert groups are runs of ranks (in the order tp, cp, ep, dp, pp): one that fits a scale-up domain may
 // still lie across two.
 void find_expert_groups(const Scenario& scenario, const topology::Topology& topology,
