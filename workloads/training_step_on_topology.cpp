@@ -6,6 +6,7 @@
 #include "topology/generation.hpp"
 #include "topology/routes.hpp"
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/compute/formats.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
@@ -27,27 +28,25 @@ int domain_ranks(const topology::Topology& topology) {
 // NVFP4 below 10.0 and for MXFP8 from 12.0 on ("MXFP8 (for all gemm layouts) is not supported on 12.0+
 // architectures yet"; transformer_engine/pytorch/quantization.py), and before AMD's CDNA 3
 // (ROCm/TransformerEngine issue 359); so does torch._scaled_mm, which torchao calls (pytorch pull request
-// 164251). AMD has MX's scales of blocks from CDNA 4 on, and no NVFP4. XLA's fp8 products are for GPUs and
-// the TPUs that have such units (MaxText, base.yml:
-// "'fp8' for 8-bit floating-point gemms on nvidia gpus").
+// 164251). AMD has MX's scales of blocks from CDNA 4 on, and no NVFP4. XLA's fp8 products are for GPUs
+// ("'fp8' for 8-bit floating-point gemms on nvidia gpus", MaxText, base.yml) and for TPUs with such units.
 std::string why_not_so_narrow(Precision format, const topology::Accelerator& accelerator) {
-  const int capability = accelerator.compute_capability;
   const bool blocks = format == Precision::mxfp8 || format == Precision::nvfp4;
   if (topology::is_nvidia(accelerator)) {
-    if (capability < topology::kAda)
+    if (accelerator.compute_capability < topology::kAda)
       return "it has no fp8 units, and Transformer Engine and torchao refuse to go without";
-    if (format == Precision::fp8_blockwise && capability < topology::kHopper)
+    if (format == Precision::fp8_blockwise && !topology::is_from_hopper(accelerator))
       return "Transformer Engine has scales of blocks from Hopper on";
-    if (blocks && capability < topology::kBlackwell)
+    if (blocks && !scales_blocks(accelerator))
       return "its units have no scales of blocks, which Blackwell's have";
-    if (format == Precision::mxfp8 && capability >= topology::kDesktopBlackwell)
+    if (format == Precision::mxfp8 && !topology::is_data_center_blackwell(accelerator))
       return "Transformer Engine has no MXFP8 for Blackwells outside data centres";
     return {};
   }
   const bool has_fp8 = accelerator.dense_flops.contains("fp8");
   if (accelerator.vendor == "AMD") {
     if (!has_fp8) return "it has no fp8 units, and Transformer Engine and torchao refuse to go without";
-    if (format == Precision::mxfp8 && !accelerator.dense_flops.contains("fp4"))
+    if (format == Precision::mxfp8 && !scales_blocks(accelerator))
       return "its units have no scales of blocks, which CDNA 4's have";
   }
   if (format == Precision::nvfp4) return "NVFP4 is NVIDIA's format";

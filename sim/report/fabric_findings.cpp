@@ -274,7 +274,7 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
   if (longest == path.by_name.end()) return;
   const double share = seconds(longest->second.time) / seconds(path.whole);
   if (share < kWorthAWord) return;
-  constexpr double kHalfFull = 0.6;  // a link that is never fuller is hardly what sets the pace
+  constexpr double kSlack = 0.6;  // a judgement: a link that is never fuller hardly sets the pace
   double fullest = longest->second.paced.empty() ? 1 : 0;
   for (const LinkId link : longest->second.paced)
     fullest = std::max(fullest, peak_utilization(context, link));
@@ -282,7 +282,7 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
                  fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path){}",
                              longest->first, percent_text(share),
                              percent_text(seconds(longest->second.time) / seconds(path.all)),
-                             fullest < kHalfFull
+                             fullest < kSlack
                                  ? fmt::format("; they are at most {} full, so faster ones alone may change "
                                                "nothing",
                                                percent_text(fullest))

@@ -16,6 +16,12 @@ using program::OpKind;
 constexpr Duration kPicosecond(1);
 constexpr AcceleratorFacts kFacts{100, BytesPerSecond(1e12)};
 
+Duration waited_for_units(const Outcome& outcome) {
+  Duration waited{};
+  for (const PathLeg& leg : outcome.critical_path) waited += leg.for_units ? leg.share : Duration{};
+  return waited;
+}
+
 class SharedUnits : public testing::Test {
  protected:
   // An op of one kernel, and a collective of so many nanoseconds that holds 10 of 100 units and moves
@@ -48,11 +54,14 @@ TEST_F(SharedUnits, ACollectiveWaitsForTheKernelUnderWay) {
   EXPECT_EQ(outcome.ranks[0].steps[0].busy, Duration(104'444'444));
   EXPECT_EQ(outcome.collectives[0].each, 60_us);
   EXPECT_EQ(outcome.ranks[0].steps[0].communication, 60_us);  // a profile sees its kernel from 60 us on
+  EXPECT_EQ(waited_for_units(outcome), 50_us);                // from 10 to 60 us on the critical path
 }
 
 TEST_F(SharedUnits, WithoutAWaitWhereBlocksFindUnitsAtOnce) {
   residual = 0;
-  EXPECT_EQ(run(100_us, 60'000, 10_us).collectives[0].each, 60_us);
+  const Outcome outcome = run(100_us, 60'000, 10_us);
+  EXPECT_EQ(outcome.collectives[0].each, 60_us);
+  EXPECT_EQ(waited_for_units(outcome), 0_us);
   EXPECT_EQ(run(10_us, 60'000, 5_us).step_times[0], 65_us);
 }
 

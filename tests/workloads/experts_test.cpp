@@ -369,6 +369,11 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   EXPECT_EQ(resolve(split, 8).etp, 1);
   split.plan.etp = 2;
   expect_mistake(split, "plan.etp", "\"etp\": 1");
+  WorkloadSpec six = with_model(small_moe(1, 3, 1));  // 3 and 2 divide six experts, 2 alone the 8 ranks
+  six.model.experts.count = 6, six.model.experts.ffn = 1536;
+  expect_mistake(six, "plan.ep", "ep = 2 would");
+  six.plan.etp = 3;  // no ep with three parts divides them
+  expect_mistake(six, "plan.ep", "\"etp\": 1 with ep = 2 would");
   WorkloadSpec dense = with_model(small_moe(1, 2));
   dense.model.experts = {};
   expect_mistake(dense, "plan.ep", "leave ep and etp out");

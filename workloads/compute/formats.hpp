@@ -11,4 +11,10 @@ namespace topsim::workloads {
 [[nodiscard]] inline bool widens_bf16(const topology::Accelerator& accelerator) {
   return topology::is_before_ampere(accelerator);
 }
+// One scale per 32 elements within a tensor core (OCP microscaling, 2023): the units of Blackwell, CDNA 4 and
+// Trainium3 are the first of their makers.
+[[nodiscard]] inline bool scales_blocks(const topology::Accelerator& accelerator) {
+  return topology::is_nvidia(accelerator) ? topology::is_from_blackwell(accelerator)
+                                          : accelerator.year >= 2025;
+}
 }  // namespace topsim::workloads

@@ -12,6 +12,13 @@
 namespace topsim::workloads {
 namespace {
 
+// The most ranks, up to `most`, that divide the model's experts and, times etp, `ranks`; 1 if none do.
+int largest_ep(const ModelSpec& model, int ranks, int etp, int most) {
+  int ep = std::min(most, model.experts.count);
+  while (ep > 1 && (model.experts.count % ep != 0 || ranks % (ep * etp) != 0)) --ep;
+  return ep;
+}
+
 // Megatron's defaults (core/transformer/transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms).
 constexpr int kDeepEpUnits = 20, kHybridEpUnits = 16;
 
@@ -75,9 +82,7 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
     mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, plan.experts.slots),
                  fmt::format("\"redundant_experts\": {} would fill its ranks", missing));
   } else if (plan.experts.slots % plan.ep != 0) {
-    int fits = std::min(plan.ep, experts.count);
-    const int ranks = plan.tp * plan.cp * plan.dp;
-    while (fits > 1 && (experts.count % fits != 0 || ranks % (fits * plan.etp) != 0)) --fits;
+    const int fits = largest_ep(model, plan.tp * plan.cp * plan.dp, plan.etp, plan.ep);
     mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, experts.count),
                  fmt::format("the largest ep below it that does, and divides the ranks, is {}", fits));
   }
@@ -88,10 +93,9 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
 }
 }  // namespace
 
-int proposed_ep(const ModelSpec& model, int places, int ep) {
-  ep = std::clamp(ep, 1, std::max(1, places));
-  while (ep > 1 && (places % ep != 0 || model.experts.count % ep != 0)) --ep;
-  return ep;
+std::string dividing_ep(const ModelSpec& model, int ranks, const Plan& plan) {
+  if (ranks % plan.etp == 0) return fmt::format("ep = {}", largest_ep(model, ranks, plan.etp, plan.ep));
+  return fmt::format("\"etp\": 1 with ep = {}", largest_ep(model, ranks, 1, plan.ep));
 }
 
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
@@ -126,8 +130,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   plan.experts.copies = std::max(1, ranks / divided);
   plan.experts.on_own_ranks = plan.ep > 1 || plan.etp != plan.tp;
   if (ranks % divided != 0) {
-    std::string help =
-        fmt::format("ep = {} would", proposed_ep(model, ranks / std::max(1, plan.etp), plan.ep));
+    std::string help = dividing_ep(model, ranks, plan) + " would";
     if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would";
     // A factor that divides the ranks without the other one is not at fault.
     const bool by_etp = workload.plan.etp && plan.etp > 1 && ranks % plan.ep == 0;

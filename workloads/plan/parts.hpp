@@ -42,8 +42,8 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
 // Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
-// The most ranks, up to `ep`, that divide the model's experts and `places`, a stage's ranks over etp.
-[[nodiscard]] int proposed_ep(const ModelSpec& model, int places, int ep);
+// What divides `ranks` and the model's experts in the place of the plan's ep and etp: "ep = 4".
+[[nodiscard]] std::string dividing_ep(const ModelSpec& model, int ranks, const Plan& plan);
 // What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp, the experts and the precision.
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes);

@@ -32,8 +32,7 @@ void set_expert_shards(const ModelSpec& model, const Framework& defaults, Plan& 
     mistakes.add("plan.ep",
                  fmt::format("ep {} x etp {} = {} does not divide a shard group of {} ranks", plan.ep,
                              plan.etp, divided, group),
-                 fmt::format("ep = {} would, or let more ranks share one set of shards",
-                             proposed_ep(model, group / std::max(1, plan.etp), plan.ep)));
+                 dividing_ep(model, group, plan) + " would, or let more ranks share one set of shards");
   } else if (plan.shards.ranks < plan.replicas() && !runs) {
     mistakes.add("plan.rank_order", "shard groups of experts are runs of ranks in the order tp, cp, ep, dp",
                  "leave rank_order out");

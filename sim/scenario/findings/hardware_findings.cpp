@@ -31,12 +31,6 @@ namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
 
-// One scale per 32 elements within a tensor core (OCP microscaling, 2023): the units of Blackwell, CDNA 4 and
-// Trainium3 are the first of their makers.
-bool scales_blocks(const topology::Accelerator& entry) {
-  return topology::is_nvidia(entry) ? topology::is_from_blackwell(entry) : entry.year >= 2025;
-}
-
 void find_formats(const Scenario& scenario, const topology::Topology& topology,
                   const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const workloads::WorkloadSpec& workload = scenario.workload;
@@ -48,7 +42,7 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
   const std::string_view units = workloads::units_of(workload.precision.gemm);
   if (entry.dense_flops.empty()) return;
   if (entry.dense_flops.contains(units)) {
-    if (workload.precision.gemm == workloads::Precision::mxfp8 && !scales_blocks(entry))
+    if (workload.precision.gemm == workloads::Precision::mxfp8 && !workloads::scales_blocks(entry))
       out.push_back(
           {report::Severity::warning,
            fmt::format("{} has fp8 units, but none that scale blocks of 32; mxfp8 is simulated as if "
