@@ -85,8 +85,8 @@ config::CodecPtr<RecomputeSpec> codec(config::Type<RecomputeSpec>) {
   return std::make_shared<WordOrCount<RecomputeSpec, RecomputeKind>>(
       names<RecomputeKind>({{"none", RecomputeKind::none, "every activation is kept"},
                             {"selective", RecomputeKind::selective,
-                             "the attention core is computed again; with latent attention the projections up "
-                             "and the experts' activation"},
+                             "the attention core is computed again; with latent attention outside Megatron "
+                             "the projections up and the experts' activation"},
                             {"full", RecomputeKind::full, "whole layers are computed again"}}),
       [](const RecomputeSpec& spec) -> std::variant<RecomputeKind, int> {
         if (spec.layers) return *spec.layers;
@@ -208,13 +208,11 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "torchtitan's every second product, norms and activations; in maxtext and pax the core, "
                  "norms and activations (MaxText's minimal, Pax' SAVE_DOT_WITH_NO_BATCH_DIM)",
                  default_text("the framework's"))
-          .field(
-              "recompute_modules", &PlanSpec::recompute_modules,
-              "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
-              config::list_of<std::string>(
-                  one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
-              default_text("core_attn; with latent attention mla_up_proj and moe_act; other frameworks than "
-                           "megatron: see recompute"))
+          .field("recompute_modules", &PlanSpec::recompute_modules,
+                 "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
+                 config::list_of<std::string>(
+                     one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
+                 default_text("core_attn; other frameworks than megatron: see recompute"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))
           .field(
@@ -291,9 +289,11 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                                    {"fp16", Precision::fp16},
                                    {"fp8", Precision::fp8}}),
                  default_text("as optimizer, without precision-awareness"))
-          .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather,
-                 "gathered parameters of layers; embedding and head at least as wide as they are used",
-                 default_text("16 bits; gemm fp32: as gemm; maxtext@2024-gpu with gemm fp8: as gemm"))
+          .field(
+              "parameters_all_gather", &PrecisionSpec::parameters_all_gather,
+              "gathered parameters of layers; embedding and head at least as wide as they are used",
+              default_text("16 bits; gemm fp32: as gemm; so is gemm fp8 of maxtext@2024-gpu and, where all "
+                           "weights are trained, of megatron from 2024 on"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept; embedding and head have 16 bits",
                  formats(true), default_text("16 bits; MLPerf's sets: 8-bit gemm"))
