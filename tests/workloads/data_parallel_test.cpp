@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "sim/base/error.hpp"
 #include "tests/workloads/exchanged.hpp"
@@ -18,6 +19,23 @@ using program::OpKind;
 using program::Phase;
 
 constexpr double kMiB = 1024.0 * 1024;
+
+// With a scale a tensor Megatron gathers weights in 8 bits, embedding, final norm and head in 16: twice its
+// bytes exceed those in 16 bits by the ends'. Of adapters nothing belongs to the ends.
+TEST(ParametersOf8Bits, AreGatheredAsTheyAreKeptAndEndsIn16Bits) {
+  const auto gathered = [](WorkloadSpec workload, std::optional<Precision> sent) {
+    workload.precision.parameters_all_gather = sent;
+    return bytes(collectives(training_step(workload, h100(), 8), Phase::parameter_sync));
+  };
+  WorkloadSpec all = small("megatron");
+  all.precision.gemm = Precision::fp8;
+  const ModelSpec model = complete(all.model);
+  const double ends = embedding_parameters(model) + head_parameters(model) + final_norm_parameters(model);
+  EXPECT_NEAR(2 * gathered(all, {}) - gathered(all, Precision::bf16), 2 * ends, 1);
+  WorkloadSpec adapters = all;
+  adapters.task = Task::lora;
+  EXPECT_NEAR(gathered(adapters, {}), 2 * gathered(adapters, Precision::fp8), 1);
+}
 
 // On one rank a tied head is the embedding itself, so 51200 x 1024 fewer gradients are sent, of 4 B each,
 // whether parameters are whole or in shards.
