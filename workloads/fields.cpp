@@ -18,6 +18,13 @@ using config::positive;
 
 namespace {
 
+config::CodecPtr<Schedule> schedule_names() {
+  std::vector<config::detail::NamesCodec<Schedule>::Entry> entries;
+  for (std::size_t i = 0; i < kScheduleTraits.size(); ++i)
+    entries.push_back(named(static_cast<Schedule>(i), std::string(kScheduleTraits[i].text)));
+  return names<Schedule>(std::move(entries));
+}
+
 // A word of a fixed list, or a count.
 template <class T, class Word>
 class WordOrCount final : public config::Codec<T> {
@@ -168,20 +175,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("stage_layers", &PlanSpec::stage_layers,
                  "layers of each stage, or of each virtual stage in model order",
                  default_text("alike; where they do not divide, the ends have fewer"))
-          .field(
-              "schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
-              names<Schedule>({named(Schedule::gpipe, "all forwards, then all backwards"),
-                               named(Schedule::one_f_one_b, "one forward, one backward"),
-                               named(Schedule::interleaved, "1F1B over virtual stages"),
-                               named(Schedule::zb_h1, "zero bubble, memory of 1F1B"),
-                               named(Schedule::zb_1p,
-                                     "zero bubble made for the plan's times, memory of 1F1B on every stage, "
-                                     "the norm is checked in the next step"),
-                               named(Schedule::zb_2p,
-                                     "zero bubble, twice the memory, the norm is checked in the next step"),
-                               named(Schedule::zb_v, "zero bubble, two chunks in a V"),
-                               named(Schedule::dualpipe, "micro-batches enter at both ends")}),
-              default_text("1f1b; interleaved with virtual stages"))
+          .field("schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline", schedule_names(),
+                 default_text("1f1b; interleaved with virtual stages"))
           .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", between(1, 1 << 20),
                  default_text("1; decode: the replica's requests, in as many parts as there are stages"))
           .field("global_batch", &PlanSpec::global_batch, "sequences of a step", between(1, 1 << 30))

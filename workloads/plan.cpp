@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/error.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
@@ -32,9 +33,17 @@ void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
 }  // namespace
 
 int Plan::global_stage(int stage, int chunk) const {
-  if (schedule == Schedule::zb_v) return chunk == 0 ? stage : 2 * pp - 1 - stage;
-  if (schedule == Schedule::dualpipe) return chunk == 0 ? stage : pp - 1 - stage;
-  return chunk * pp + stage;
+  if (chunk == 0) return stage;
+  switch (traits(schedule).second_chunk) {
+    case SecondChunk::none:
+    case SecondChunk::next:
+      return chunk * pp + stage;
+    case SecondChunk::on_return:
+      return 2 * pp - 1 - stage;
+    case SecondChunk::mirrored:
+      return pp - 1 - stage;
+  }
+  throw InternalError("unknown second chunk");
 }
 
 Plan resolve(const WorkloadSpec& given, std::uint32_t accelerators) {

@@ -185,7 +185,7 @@ struct Plan : KernelFacts, ExchangeFacts {
     return std::accumulate(stage_layers.begin(), stage_layers.begin() + global_stage, 0);
   }
   // Stages update without waiting for the norm over all stages, which is checked afterwards (zero bubble).
-  [[nodiscard]] bool validates_afterwards() const { return made_for_plan(schedule); }
+  [[nodiscard]] bool validates_afterwards() const { return traits(schedule).made_for_plan; }
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
   [[nodiscard]] bool shards_experts() const { return shards.by_unit && experts.on_own_ranks; }
@@ -214,14 +214,16 @@ struct Plan : KernelFacts, ExchangeFacts {
   // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
+  // Two copies of the model run through the ranks from both ends (DualPipe).
+  [[nodiscard]] bool mirrored() const { return traits(schedule).second_chunk == SecondChunk::mirrored; }
   // Parts of the model on one rank. DualPipe: two, one for each direction.
-  [[nodiscard]] int chunks() const { return schedule == Schedule::dualpipe ? 2 : virtual_stages; }
+  [[nodiscard]] int chunks() const { return mirrored() ? 2 : virtual_stages; }
   // Ranks of the same tensor and pipeline coordinates that hold the same weights; DualPipe's two directions
   // hold everything twice.
-  [[nodiscard]] int replicas() const { return dp * cp * (schedule == Schedule::dualpipe ? 2 : 1); }
+  [[nodiscard]] int replicas() const { return dp * cp * (mirrored() ? 2 : 1); }
   // The first and the last part of the model are on one rank.
   [[nodiscard]] bool ends_meet() const {
-    return schedule == Schedule::zb_v || schedule == Schedule::dualpipe;
+    return mirrored() || traits(schedule).second_chunk == SecondChunk::on_return;
   }
   // How many layers of a stage are recomputed in full: its first ones.
   [[nodiscard]] int layers_recomputed(int layers) const {
@@ -253,6 +255,7 @@ struct Plan : KernelFacts, ExchangeFacts {
 // The recompute and the ZeRO stage of a plan, with the framework's default where it gives none.
 [[nodiscard]] int zero_meant(const PlanSpec& spec, const Framework& defaults);
 [[nodiscard]] RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults);
+[[nodiscard]] Schedule schedule_meant(const PlanSpec& spec);
 // The LM head is the word embedding itself, on the rank that holds it.
 [[nodiscard]] inline bool shares_table(const ModelSpec& model, const Plan& plan) {
   return model.tied_embeddings && (plan.pp == 1 || plan.ends_meet());

@@ -14,6 +14,7 @@
 
 #include "sim/base/units.hpp"
 #include "workloads/compute/spread.hpp"
+#include "workloads/schedule/kinds.hpp"
 
 namespace topsim::workloads {
 
@@ -38,21 +39,6 @@ enum class Precision : std::uint8_t {
 };
 // The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).
 enum class WeightFormat : std::uint8_t { fp8, int8, int4 };
-enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_1p, zb_2p, zb_v, dualpipe };
-// As scenarios and results write it.
-[[nodiscard]] constexpr std::string_view name_of(Schedule schedule) {
-  constexpr std::array<std::string_view, 8> names = {"gpipe", "1f1b",  "interleaved", "zb-h1",
-                                                     "zb-1p", "zb-2p", "zb-v",        "dualpipe"};
-  return names[static_cast<std::size_t>(schedule)];
-}
-// Its order is built for the times and the memory of a plan (schedule/automatic.hpp).
-[[nodiscard]] constexpr bool made_for_plan(Schedule schedule) {
-  return schedule == Schedule::zb_1p || schedule == Schedule::zb_2p;
-}
-// Backward passes have two parts, gradients of inputs and of weights.
-[[nodiscard]] constexpr bool splits_weights(Schedule schedule) {
-  return schedule == Schedule::zb_h1 || made_for_plan(schedule) || schedule == Schedule::zb_v;
-}
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers, micro_pipeline };

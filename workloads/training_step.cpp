@@ -92,7 +92,7 @@ struct Step {
         plan(with_facts(std::move(resolved), workload, accelerator, domain_ranks)),
         compute(accelerator, settings_of(workload.compute, plan)),
         pieces(pieces_of(model, plan, compute)) {
-    if (made_for_plan(plan.schedule)) plan.orders = orders_for(model, plan, pieces);
+    if (traits(plan.schedule).made_for_plan) plan.orders = orders_for(model, plan, pieces);
   }
 
  private:
@@ -153,7 +153,7 @@ WorkloadSpec completed(WorkloadSpec workload) {
 
 program::Program passes_of(const WorkloadSpec& workload, Plan plan, const topology::Accelerator& accelerator,
                            Schedule schedule) {
-  if (made_for_plan(plan.schedule)) plan.schedule = schedule;  // orders are not needed
+  if (traits(plan.schedule).made_for_plan) plan.schedule = schedule;  // orders are not needed
   const Step step(completed(workload), accelerator, std::move(plan), 0);
   const Plan few = few_passes(step.plan, schedule);
   program::Program program;
@@ -167,7 +167,7 @@ Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& wo
                 std::uint32_t accelerators) {
   const WorkloadSpec whole = completed(workload);
   Plan plan = resolve(whole, accelerators);
-  return made_for_plan(plan.schedule) ? Step(whole, accelerator, std::move(plan), 0).plan : plan;
+  return traits(plan.schedule).made_for_plan ? Step(whole, accelerator, std::move(plan), 0).plan : plan;
 }
 
 program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,

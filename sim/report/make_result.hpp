@@ -19,7 +19,7 @@ struct ScenarioFacts {
   std::uint64_t seed = 0;
   bool trace = false;                    // replayed, not computed from a model
   bool stage_times = false;              // given, not computed
-  std::string schedule;                  // "" when the workload has no pipeline
+  bool equal_bubble_known = false;       // a pipeline's bubble has the closed form of 1F1B
   int compute_units = 0, sm_margin = 0;  // of one accelerator; workload.compute.sm_margin
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
   // What the scenario leaves open and this run assumed; the path is empty where no one setting says it.

@@ -77,11 +77,10 @@ Cause cause_of(const FindingContext& context) {
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {
-  const bool known = facts.schedule == "gpipe" || facts.schedule == "1f1b" || facts.schedule == "interleaved";
-  if (!known || facts.pipeline_stages < 2 || facts.micro_batches == 0) return -1;
+  if (!facts.equal_bubble_known || facts.pipeline_stages < 2 || facts.micro_batches == 0) return -1;
   const double p = facts.pipeline_stages;
   const double m = facts.micro_batches;
-  const double v = facts.schedule == "interleaved" ? facts.virtual_stages : 1;
+  const double v = facts.virtual_stages;
   return (p - 1) / (v * m + p - 1);
 }
 

@@ -60,7 +60,7 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
   const workloads::Plan plan =
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
   // With paired forward and backward passes neither is contiguous.
-  if (plan.schedule == Schedule::dualpipe || plan.experts.overlap) return {};
+  if (plan.mirrored() || plan.experts.overlap) return {};
   const std::vector<Passes> passes = passes_of(choice, workload, plan);
   if (passes.empty()) return {};
   Duration most{}, before{}, after{};
@@ -87,7 +87,7 @@ std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
   PlanChoice key = choice;
   key.virtual_stages = plan.virtual_stages;
   if (!plan.ends_meet())
-    key.schedule = splits_weights(plan.schedule) ? Schedule::zb_h1 : Schedule::one_f_one_b;
+    key.schedule = traits(plan.schedule).splits_weights ? Schedule::zb_h1 : Schedule::one_f_one_b;
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(key);
@@ -118,7 +118,7 @@ std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec&
     passes.push_back(each);
   }
   if (static_cast<int>(passes.size()) != plan.global_stages()) return {};
-  if (!splits_weights(plan.schedule) || passes.size() == 1) return passes;
+  if (!traits(plan.schedule).splits_weights || passes.size() == 1) return passes;
   const program::Program parts = workloads::passes_of(workload, plan, accelerator_, Schedule::zb_h1);
   for (std::size_t g = 0; g < passes.size(); ++g) {
     const program::RankProgram& stage = parts.classes[g];

@@ -128,8 +128,7 @@ PlanChoice own_choice(const scenario::Scenario& scenario) {
   own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep.value_or(1);
   own.virtual_stages = plan.virtual_stages;
   own.micro_batch = plan.micro_batch.value_or(1);
-  own.schedule =
-      plan.schedule.value_or(plan.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  own.schedule = workloads::schedule_meant(plan);
   own.recompute = recompute.kind;
   own.recompute_layers = recompute.layers;
   own.zero = workloads::zero_meant(plan, defaults);
@@ -194,8 +193,9 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   const std::vector<Schedule> of_one_stage =
       kept("schedule") ? schedules : std::vector{Schedule::one_f_one_b};
   const auto chunks_of = [&](Schedule schedule, int stages) -> std::vector<int> {
-    if (schedule == Schedule::zb_v) return {2};
-    if (schedule != Schedule::interleaved) return {1};
+    const workloads::SecondChunk second = traits(schedule).second_chunk;
+    if (second == workloads::SecondChunk::on_return) return {2};
+    if (second != workloads::SecondChunk::next) return {1};
     std::vector<int> chunks;
     for (int each = 2; each * stages <= model.layers + 2; ++each)
       if (alike(model.layers, each * stages)) chunks.push_back(each);

@@ -19,7 +19,7 @@ using report::si;
 std::string schedule_words(const PlanChoice& choice) {
   if (choice.pp == 1) return "-";
   std::string words(name_of(choice.schedule));
-  if (choice.schedule == workloads::Schedule::interleaved)
+  if (traits(choice.schedule).second_chunk == workloads::SecondChunk::next)
     words += fmt::format(" x{}", choice.virtual_stages);
   return words;
 }
@@ -50,7 +50,7 @@ std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
 }
 
 bool needs_zero_bubble_runtime(const PlanChoice& choice) {
-  return choice.pp > 1 && splits_weights(choice.schedule);
+  return choice.pp > 1 && traits(choice.schedule).splits_weights;
 }
 
 nlohmann::json json_of(const PlanRow& row) {

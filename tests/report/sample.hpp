@@ -145,7 +145,7 @@ inline report::ScenarioFacts facts() {
   facts.library = "NCCL";
   facts.scenario = R"({"topology":{"nodes":2}})";
   facts.seed = 1;
-  facts.schedule = "1f1b";
+  facts.equal_bubble_known = true;
   facts.pipeline_stages = 2;
   facts.micro_batches = 8;
   return facts;

@@ -34,8 +34,6 @@ void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) 
             ? fmt::format("global_batch = {} would be", std::int64_t{enough} * plan.micro_batch * plan.dp)
             : fmt::format("grad_accumulation = {} would be", enough));
   }
-  if (spec.overlap_p2p && !*spec.overlap_p2p)
-    mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
 }
 // From global_batch or grad_accumulation, whichever is given.
 void count_micro_batches(const PlanSpec& spec, std::int64_t per_round, Plan& plan, Mistakes& mistakes) {
@@ -88,13 +86,11 @@ void check_limits(const PlanSpec& spec, int layers, std::int64_t per_round, cons
 }
 
 void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& plan, Mistakes& mistakes) {
-  if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
-  // Passes of both chunks, or of two micro-batches in flight, would wait for each other if messages blocked
-  // their stage.
-  const bool crossed = plan.schedule == Schedule::zb_v || made_for_plan(plan.schedule);
-  if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
+  if (plan.mirrored()) check_dualpipe(spec, plan, mistakes);
+  const ScheduleTraits& schedule = traits(plan.schedule);
+  if (schedule.must_overlap_messages && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
-                 "leave overlap_p2p out: zb-v, zb-1p and zb-2p overlap them");
+                 fmt::format("leave overlap_p2p out: {} overlaps them", schedule.name));
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
     const std::int64_t next = (plan.micro_batches / plan.pp + 1) * plan.pp;
     mistakes.add(

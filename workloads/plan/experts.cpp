@@ -154,8 +154,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",
                  "set token_dispatcher to alltoall, deepep or hybridep");
   plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
-  if (plan.experts.overlap && !plan.inference() && plan.schedule != Schedule::one_f_one_b &&
-      plan.schedule != Schedule::interleaved && plan.schedule != Schedule::dualpipe)
+  if (plan.experts.overlap && !plan.inference() && !traits(plan.schedule).pairs_passes)
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;

@@ -50,7 +50,7 @@ int shard_group(const WorkloadSpec& workload, const Framework& defaults, const P
       return copies;
     }
   }
-  if (plan.schedule == Schedule::dualpipe && ranks < copies && ranks >= plan.dp * plan.cp)
+  if (plan.mirrored() && ranks < copies && ranks >= plan.dp * plan.cp)
     mistakes.add(
         path,
         fmt::format("{} ranks are one whole direction of DualPipe, whose two directions share what they hold",

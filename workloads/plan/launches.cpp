@@ -32,7 +32,7 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
   if (plan.host.launch_blocking && graph)
     mistakes.add("compute.launch_blocking", "kernels of a graph are launched together, not one by one",
                  "leave it out, or set cuda_graph to false");
-  if (plan.host.launch_blocking && plan.schedule == Schedule::dualpipe)
+  if (plan.host.launch_blocking && plan.mirrored())
     mistakes.add("compute.launch_blocking", "ranks of DualPipe would wait for each other for ever",
                  "leave it out, or use another schedule");
   // Without a graph inference runs plain modules: Megatron's calls are those of training under Transformer

@@ -214,9 +214,10 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
       defaults.overlap_grad_reduce || (plan.shards.by_unit && !plan.loops_over_layers));
   plan.overlap_param_gather = plan.zero > 0 && spec.overlap_param_gather.value_or(
                                                    defaults.overlap_param_gather || plan.shards.by_unit);
-  // Zero-bubble schedules and DualPipe have schedules of their own.
-  plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
-                          (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
+  // Zero-bubble schedules and DualPipe exchange in their own way.
+  const ScheduleTraits& schedule = traits(plan.schedule);
+  plan.aligns_exchanges =
+      defaults.aligns_exchanges && plan.pp > 1 && schedule.pairs_passes && !schedule.overlaps_messages;
   plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3;
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1 && !plan.reduces_once;
   set_reduction_of_each(spec, defaults, plan, mistakes);
@@ -232,7 +233,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.shards.parameters = plan.shards.by_unit ? plan.shards.ranks : 1;
   plan.experts.optimizer_shards = plan.zero >= 1 ? expert_copies : 1;
   plan.experts.gradient_shards = plan.zero >= 2 ? expert_copies : 1;
-  if (plan.schedule == Schedule::dualpipe && plan.shards.by_unit)
+  if (plan.mirrored() && plan.shards.by_unit)
     mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
   set_expert_shards(workload.model, defaults, plan, mistakes);
 

@@ -7,9 +7,12 @@
 
 namespace topsim::workloads {
 
+Schedule schedule_meant(const PlanSpec& spec) {
+  return spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+}
+
 void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
-  plan.schedule =
-      spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  plan.schedule = schedule_meant(spec);
   if (plan.schedule == Schedule::one_f_one_b && plan.virtual_stages > 1)
     plan.schedule = Schedule::interleaved;
   if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1) {
@@ -92,9 +95,8 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
   // Zero-bubble runtimes launch every message separately and wait only for what a pass reads (recalled of
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
   // neighbours wait for each other in a cycle.
-  const bool zero_bubble = splits_weights(plan.schedule) || plan.schedule == Schedule::dualpipe;
   const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep.value_or(1) > 1;
-  plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||
+  plan.overlap_p2p = spec.overlap_p2p.value_or(traits(plan.schedule).overlaps_messages || exchanges_beside ||
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   const bool pipelines = plan.tp_overlap == TensorOverlap::micro_pipeline;

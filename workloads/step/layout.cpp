@@ -127,7 +127,7 @@ std::uint8_t add_dimension(Program& program, const Plan& plan, const Layout& lay
 std::uint8_t add_data_groups(Program& program, const Plan& plan, const Layout& layout, int count,
                              int first_step, int size, int step) {
   Groups groups(program, Dimension::data);
-  const bool mirrored = plan.schedule == Schedule::dualpipe;
+  const bool mirrored = plan.mirrored();
   for_each(plan.tp, 1, 1, mirrored ? plan.pp / 2 : plan.pp, [&](Coordinates at) {
     const int stage = at.pp;
     for (int group = 0; group < count; ++group) {
@@ -157,7 +157,7 @@ void add_replicas(Program& program, const Plan& plan, const Layout& layout, Slot
 }
 
 void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
-  const bool mirrored = plan.schedule == Schedule::dualpipe;
+  const bool mirrored = plan.mirrored();
   if (plan.ep > 1)
     slots.expert =
         add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);

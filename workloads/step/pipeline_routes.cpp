@@ -23,7 +23,7 @@ std::optional<Route> PipelineRoutes::output_of(const StageTask& task) const {
 }
 
 std::optional<Route> PipelineRoutes::route(int chunk, bool forward_task, bool receive, int other) const {
-  if (slots_.turned_next != Slots::kNoSlot && plan_.schedule != Schedule::dualpipe) {
+  if (slots_.turned_next != Slots::kNoSlot && !plan_.mirrored()) {
     const int other_stage = other < plan_.pp ? other : 2 * plan_.pp - 1 - other;
     if (other_stage == stage_) return {};  // the turn of the V
   }

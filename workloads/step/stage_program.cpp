@@ -81,7 +81,7 @@ class StageProgram {
     chunk.first = global == 0;
     chunk.last = global == plan_.global_stages() - 1;
     // In DualPipe the latter half of the micro-batches enters at the last stage.
-    const bool both_ends = plan_.schedule == Schedule::dualpipe;
+    const bool both_ends = plan_.mirrored();
     chunk.micro_batches = both_ends ? plan_.micro_batches / 2 : plan_.micro_batches;
     chunk.first_micro_batch = both_ends && index == 1 ? chunk.micro_batches : 0;
     chunk.recomputed = plan_.layers_recomputed(chunk.layers);
@@ -154,7 +154,7 @@ class StageProgram {
   // A measured time replaces everything that the stage does in a task.
   void replay(const StageTask& task) {
     // DualPipe's second direction runs another stage of the model on this rank.
-    const bool both_ends = plan_.schedule == Schedule::dualpipe;
+    const bool both_ends = plan_.mirrored();
     const auto index = static_cast<std::size_t>(both_ends ? plan_.global_stage(stage_, task.chunk) : stage_);
     const StageTimes& times = plan_.stage_times;
     Duration time{};

@@ -123,7 +123,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   say_domains(scenario, catalogue, facts);
   say_assumptions(complete, topology, catalogue, plan, facts);
   facts.headline += kDot + model_text(complete.model) + plan_text(plan, workload);
-  if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
+  facts.equal_bubble_known = !plan.inference() && traits(plan.schedule).equal_bubble_known;
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
   facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
   facts.micro_batches = static_cast<std::uint32_t>(plan.micro_batches);
