@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +63,21 @@ constexpr Family kFamilies[] = {
     {"nemotron", false, false, "\"positions\": \"rotary\", \"biases\": false"},
 };
 
+// Types whose files say too little here, or in other words, and the models of them that ship.
+struct Shipped {
+  std::string_view type, models;
+};
+constexpr Shipped kShipped[] = {{"falcon", "falcon-7b, falcon-40b, falcon-180b"},
+                                {"dbrx", "dbrx-132b"},
+                                {"deepseek", "deepseek-moe-16b"},
+                                {"mpt", "mpt-7b, mpt-30b"},
+                                {"gpt_bigcode", "starcoder-15b"},
+                                {"chatglm", "glm4-9b"},
+                                {"qwen", "qwen-1.8b, qwen-7b, qwen-14b, qwen-72b"},
+                                {"internlm", "internlm-7b"},
+                                {"hunyuan", "hunyuan-large"},
+                                {"bert", "bert-base, bert-large"}};
+
 // Keys of layers of other kinds than attention and a feed-forward network: recurrent ones, sparse attention
 // by an index.
 constexpr std::string_view kOtherLayers[] = {
@@ -69,10 +86,14 @@ constexpr std::string_view kOtherLayers[] = {
 bool said(const Node& node) {
   return node && !node.is(Kind::null) && !(node.is(Kind::boolean) && !node.boolean());
 }
-std::int64_t whole(const Node& root, std::initializer_list<std::string_view> keys) {
+std::int64_t whole(const Node& root, std::span<const std::string_view> keys) {
   for (const std::string_view key : keys)
     if (const Node each = root.find(key); each.is(Kind::integer)) return each.integer();
   return 0;
+}
+
+std::int64_t whole(const Node& root, std::initializer_list<std::string_view> keys) {
+  return whole(root, std::span(keys.begin(), keys.size()));
 }
 
 class Writer {
@@ -167,19 +188,41 @@ Writer experts_of(const Node& root, std::string_view type) {
   return experts;
 }
 
+// The figures that scenarios need, in the words of each family's files.
+using namespace std::string_view_literals;
+constexpr std::array kLayers{"num_hidden_layers"sv, "n_layer"sv, "n_layers"sv};
+constexpr std::array kHidden{"hidden_size"sv, "n_embd"sv, "n_embed"sv, "d_model"sv};
+constexpr std::array kHeads{"num_attention_heads"sv, "n_head"sv, "n_heads"sv};
+constexpr std::array kFfn{"intermediate_size_mlp"sv, "intermediate_size"sv, "n_inner"sv, "ffn_dim"sv};
+constexpr std::array kVocab{"vocab_size"sv};
+
+// Those that a file does not say: transformers' defaults differ by family. GPT-2, GPT-J and BLOOM leave ffn
+// at four times hidden, as it is here.
+std::string left_to_defaults(const Node& root, const Family& family) {
+  std::string missing;
+  const auto needs = [&](const char* name, std::span<const std::string_view> keys) {
+    if (whole(root, keys) == 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
+  };
+  needs("layers", kLayers);
+  needs("hidden", kHidden);
+  needs("heads", kHeads);
+  if (family.gated) needs("ffn", kFfn);
+  needs("vocab", kVocab);
+  return missing;
+}
+
 std::string model_of(const Node& root, const Family& family) {
   Writer model;
-  const std::int64_t hidden = whole(root, {"hidden_size", "n_embd", "n_embed", "d_model"}),
-                     heads = whole(root, {"num_attention_heads", "n_head", "n_heads"}),
+  const std::int64_t hidden = whole(root, kHidden), heads = whole(root, kHeads),
                      kv_heads = whole(root, {"num_key_value_heads"}), width = whole(root, {"head_dim"});
   const bool latent = whole(root, {"kv_lora_rank"}) > 0;
-  model.add("layers", whole(root, {"num_hidden_layers", "n_layer", "n_layers"}));
+  model.add("layers", whole(root, kLayers));
   model.add("hidden", hidden);
   model.add("heads", heads);
   if (!latent && kv_heads != heads) model.add("kv_heads", kv_heads);
   if (!latent && width * heads != hidden) model.add("head_dim", width);
-  model.add("ffn", whole(root, {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim"}));
-  model.add("vocab", whole(root, {"vocab_size"}));
+  model.add("ffn", whole(root, kFfn));
+  model.add("vocab", whole(root, kVocab));
   if (family.gated) model.add("\"gated_ffn\": true");
   const std::string_view activation = activation_of(root, family.gated);
   if (!activation.empty()) model.add(fmt::format("\"activation\": \"{}\"", activation));
@@ -226,15 +269,27 @@ std::optional<std::string> written_out(const Node& root) {
                        *other);
   const auto family = std::find_if(std::begin(kFamilies), std::end(kFamilies),
                                    [&](const Family& each) { return each.type == type; });
-  if (family == std::end(kFamilies))
+  if (family == std::end(kFamilies)) {
+    const auto shipped = std::find_if(std::begin(kShipped), std::end(kShipped),
+                                      [&](const Shipped& each) { return each.type == type; });
     return fmt::format(
-        "{} is not known here: write its figures, such as {{\"layers\": 32, \"hidden\": 4096, \"heads\": 32, "
+        "{} is not known here: write {}its figures, such as {{\"layers\": 32, \"hidden\": 4096, \"heads\": "
+        "32, "
         "\"gated_ffn\": true}}; the files of configs/models are examples",
-        type.empty() ? "a config.json without model_type" : fmt::format("model_type \"{}\"", type));
-  const bool silent =
-      whole(shape, {"num_attention_heads", "n_head", "n_heads"}) == 0 || whole(shape, {"vocab_size"}) == 0;
-  return fmt::format("write {}figures here: {}{}", words.is(Kind::object) ? "the text part's " : "its ",
-                     model_of(shape, *family),
-                     silent ? "; the file leaves heads or vocab to transformers' defaults: add them" : "");
+        type.empty() ? "a config.json without model_type" : fmt::format("model_type \"{}\"", type),
+        shipped == std::end(kShipped)
+            ? ""
+            : fmt::format("the name of a model that ships ({}), or ", shipped->models));
+  }
+  std::string text =
+      fmt::format("write {}figures here: {}", words.is(Kind::object) ? "the text part's " : "its ",
+                  model_of(shape, *family));
+  if (const std::string missing = left_to_defaults(shape, *family); !missing.empty())
+    text += fmt::format("; the file leaves {} to transformers' defaults: add them", missing);
+  const std::int64_t embedded = whole(shape, {"word_embed_proj_dim"});  // OPT 350M
+  if (embedded > 0 && embedded != whole(shape, kHidden))
+    text += fmt::format("; its embeddings are {} wide (word_embed_proj_dim), and counted at full width here",
+                        embedded);
+  return text;
 }
 }  // namespace topsim::workloads

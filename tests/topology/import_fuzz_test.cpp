@@ -80,7 +80,7 @@ std::string mutated(const std::string& seed, std::mt19937_64& dice) {
       text.resize(below(text.size()));
       break;
     case 1:
-      for (std::size_t i = 0; i <= below(8); ++i) text[below(text.size())] = static_cast<char>(dice());
+      for (std::size_t i = below(8) + 1; i > 0; --i) text[below(text.size())] = static_cast<char>(dice());
       break;
     case 2: {
       const std::size_t from = below(text.size()), length = below(60);

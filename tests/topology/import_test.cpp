@@ -88,6 +88,29 @@ Ca	1 "H-00000000000000aa"		# "Mellanox Technologies Aggregation Node"
   EXPECT_THAT(findings, Contains(HasSubstr("without a record of their own: 1")));
 }
 
+TEST(Import, ARouterIsNoHostOfTheFabric) {
+  std::string text = kFabric;
+  text.insert(text.find("switchguid=0x2"),
+              "[9]\t\"R-000000000000000c\"[1](c) \t\t# \"router\" lid 9 4xHDR\n");
+  text +=
+      "rtguid=0xc\nRt\t1 \"R-000000000000000c\"\t\t# \"router\"\n"
+      "[1](c) \t\"S-0000000000000001\"[9]\t\t# lid 9 lmc 0 \"leaf\" lid 1 4xHDR\n";
+  const auto findings = read_ibnetdiscover(text, {}).findings;
+  EXPECT_THAT(findings, Contains("1 hosts with 1 adapters, 2 switches, 2 cables"));
+  EXPECT_THAT(findings, Contains("routers to other subnets: 1, left out with their cables"));
+}
+
+// As in its manual page, and quoted.
+TEST(Import, AnIndentedFabricIsTheFabric) {
+  const auto drawn = [](const std::string& before) {
+    std::string text = before;
+    for (const char c : std::string(kFabric)) text += c == '\n' ? "\n" + before : std::string(1, c);
+    return to_json(build(read_ibnetdiscover(text, {}).spec, catalogue()));
+  };
+  EXPECT_EQ(drawn("   "), drawn(""));
+  EXPECT_EQ(drawn("> "), drawn(""));
+}
+
 TEST(Import, LinksOfHwlocCarryWhatTheCataloguesDo) {
   // Two V100 behind a switch of Gen3 x16, joined by two NVLinks: 2 x 25 GB/s, of which 20 each are payload.
   constexpr const char* kBox = R"(<topology version="2.0"><object type="Machine"><object type="Package">

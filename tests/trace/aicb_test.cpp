@@ -151,6 +151,25 @@ TEST(Aicb, ModelDataHasItsReplicasSideBySide) {
   }
 }
 
+// Without it every tensor group would have one rank, and their communications would vanish.
+TEST(Aicb, TransformersSayHowManyRanksALayerIsDividedOver) {
+  const std::string layers = "\n1\na -1 1 ALLREDUCE 8192 1 NONE 0 1 NONE 0 0\n";
+  for (const std::string policy : {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"}) {
+    expect_mistake(problem_of([&] { (void)read_aicb(policy + layers, "x.txt", 8); }), 3, 8,
+                   "line 1 does not say how many ranks", policy);
+    const Trace one = read_aicb(policy + " model_parallel_NPU_group: 1" + layers, "x.txt", 8);
+    EXPECT_THAT(one.notes, testing::ElementsAre("line 3: all_reduce is left out, as others may be: its group "
+                                                "(tensor) has one rank"));
+  }
+}
+
+// MICRO calls all ranks of a job, and says nowhere how many.
+TEST(Aicb, AFileThatDoesNotSayHowManyRanksNamesTheOption) {
+  const std::string text = "MICRO\n1\na -1 1 NONE 0 1 NONE 0 1 ALLTOALL 65536 1\n";
+  EXPECT_THAT(read_aicb(text, "x.txt", 0).notes.front(), HasSubstr("--ranks N, or all_gpus: N in line 1"));
+  EXPECT_TRUE(read_aicb(text, "x.txt", 4).notes.empty());
+}
+
 TEST(Aicb, FewerLayersThanSaidAndStrayWordsAreNoted) {
   const Trace trace = read_aicb("MICRO\n9\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n", "x.txt", 4);
   EXPECT_THAT(trace.notes.front(), HasSubstr("says 9 layers, the file has 1"));

@@ -77,6 +77,29 @@ TEST(Formats, AreToldByTheirContent) {
   fs::remove_all(folder);
 }
 
+// What people have of the same run, in JSON and UTF-16.
+TEST(Formats, OthersJsonIsNamedWithItsConverter) {
+  const fs::path path = fs::temp_directory_path() / "topsim-others.json";
+  std::string wide = "\xff\xfe";
+  for (const char c : std::string(kTwo)) wide += c, wide += '\0';
+  for (const auto& [text, message, help] :
+       {std::tuple(std::string(R"({"globalMetadata": {"version": "0.0.4"}, "nodes": []})"),
+                   "is Chakra's JSON", "chakra_jsonizer"),
+        {R"({"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []})", "is an execution trace of PyTorch",
+         "chakra_converter PyTorch"},
+        {R"({"schemaVersion": 1, "traceEvents": []})", "is a trace of PyTorch's profiler",
+         "chakra_trace_link"},
+        {wide, "UTF-16", "iconv"}}) {
+    std::ofstream(path, std::ios::binary) << text;
+    TraceSpec spec;
+    spec.path = path.string();
+    const Problem problem = problem_of([&] { (void)load(spec, {}, 0); });
+    EXPECT_THAT(problem.message, HasSubstr(message));
+    EXPECT_THAT(problem.help, HasSubstr(help));
+  }
+  fs::remove(path);
+}
+
 // Two ranks, each with a host node and a node of processor 2. What a format cannot express is reported.
 TEST(Formats, WhatTheyHaveNoWordForIsSaid) {
   const Trace trace = read_native(

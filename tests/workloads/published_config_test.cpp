@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace topsim::workloads::published_config_test {
 using testing::HasSubstr;
 
@@ -68,8 +70,9 @@ TEST(PublishedConfig, GemmaThreesLayersSeeAllInTurn) {
   EXPECT_THAT(
       of("{\"model_type\": \"gemma3_text\", \"sliding_window\": 512, \"layer_types\": [" + types + "]}"),
       HasSubstr("\"window\": 512, \"full_every\": 6, \"qk_norm\": true"));
-  EXPECT_THAT(of(R"({"model_type": "gemma3_text", "sliding_window": 1024, "hidden_size": 2560})"),
-              testing::AllOf(HasSubstr("\"full_every\": 6"), HasSubstr("leaves heads or vocab to")));
+  EXPECT_THAT(
+      of(R"({"model_type": "gemma3_text", "sliding_window": 1024, "hidden_size": 2560})"),
+      testing::AllOf(HasSubstr("\"full_every\": 6"), HasSubstr("leaves layers, heads, ffn, vocab to")));
 }
 
 // As configs/models/llama4-maverick.json.
@@ -98,6 +101,42 @@ TEST(PublishedConfig, LayersThatAreNotDescribedAreRefusedByName) {
   EXPECT_THAT(of(R"({"model_type": "llama", "layer_types": ["linear_attention"]})"),
               HasSubstr("layers of linear_attention"));
   EXPECT_THAT(of(R"({"model_type": "mystery"})"), HasSubstr("model_type \"mystery\" is not known here"));
+}
+
+// LLaVA 1.5 says only what differs from LlamaConfig.
+TEST(PublishedConfig, FiguresThatAFileLeavesToDefaultsAreNamed) {
+  EXPECT_EQ(
+      of(R"({"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}})"),
+      "write the text part's figures here: {\"vocab\": 32064, \"gated_ffn\": true}; the file leaves layers, "
+      "hidden, heads, ffn to transformers' defaults: add them");
+  // Without gates, four times the hidden size is the default of both.
+  EXPECT_THAT(
+      of(R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257})"),
+      testing::Not(HasSubstr("leaves")));
+}
+
+TEST(PublishedConfig, NarrowEmbeddingsAreSaid) {
+  const std::string opt = R"({"model_type": "opt", "hidden_size": 1024, "num_attention_heads": 16,
+                              "num_hidden_layers": 24, "vocab_size": 50272, "word_embed_proj_dim": )";
+  EXPECT_THAT(of(opt + "512}"), HasSubstr("its embeddings are 512 wide (word_embed_proj_dim)"));
+  EXPECT_THAT(of(opt + "1024}"), testing::Not(HasSubstr("wide")));
+}
+
+TEST(PublishedConfig, AModelThatShipsIsNamedWhereItsFileSaysTooLittle) {
+  for (const auto& [type, model] : {std::pair("falcon", "falcon-7b"),
+                                    {"dbrx", "dbrx-132b"},
+                                    {"deepseek", "deepseek-moe-16b"},
+                                    {"mpt", "mpt-30b"},
+                                    {"gpt_bigcode", "starcoder-15b"},
+                                    {"chatglm", "glm4-9b"},
+                                    {"qwen", "qwen-14b"},
+                                    {"internlm", "internlm-7b"},
+                                    {"hunyuan", "hunyuan-large"},
+                                    {"bert", "bert-large"}}) {
+    EXPECT_THAT(of(std::string("{\"model_type\": \"") + type + "\"}"), HasSubstr(model));
+    EXPECT_TRUE(
+        std::filesystem::exists(std::string(TOPSIM_SOURCE_DIR) + "/configs/models/" + model + ".json"));
+  }
 }
 
 TEST(PublishedConfig, OurOwnKeysAreNone) {

@@ -87,28 +87,42 @@ class Tree {
 
   // Links among accelerators and to NVSwitches, grouped if they are equal.
   void scale_up(const NodeGroup& g) {
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
-    for (const DeviceId gpu : g.device_kinds[static_cast<std::size_t>(DeviceKind::accelerator)])
-      for (const LinkId id : t_.links_from(gpu)) {
+    const auto& gpus = g.device_kinds[static_cast<std::size_t>(DeviceKind::accelerator)];
+    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> to_switches;  // places in gpus
+    std::map<std::string, std::vector<std::string>> pairs;
+    for (std::size_t i = 0; i < gpus.size(); ++i)
+      for (const LinkId id : t_.links_from(gpus[i])) {
         const Link& l = t_.link(id);
         const Device& other = t_.device(l.to);
         const std::string what = name_with_speed(t_, l);
         if (other.kind == DeviceKind::nvswitch)
-          alike[{t_.device(l.to).node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}]
-              .push_back(short_name(t_, gpu));
-        else if (other.kind == DeviceKind::accelerator && gpu < l.to)
-          alike[{"", what}].push_back(short_name(t_, gpu) + "-" + short_name(t_, l.to));
+          to_switches[{other.node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}].push_back(
+              i);
+        else if (other.kind == DeviceKind::accelerator && gpus[i] < l.to)
+          pairs[what].push_back(short_name(t_, gpus[i]) + "-" + short_name(t_, l.to));
       }
-    for (const auto& [key, who] : alike) {
+    for (const auto& [what, who] : pairs) {
+      constexpr std::size_t kShown = 12;
       std::string list = who.front();
-      if (key.first.empty())
-        for (std::size_t i = 1; i < std::min<std::size_t>(who.size(), 12); ++i) list += " " + who[i];
-      else if (who.size() > 1)
-        list += ".." + who.back();
-      if (key.first.empty() && who.size() > 12) list += fmt::format(" ... ({} in all)", who.size());
-      add(1, key.first.empty() ? fmt::format("{}  ({} each)", list, key.second)
-                               : fmt::format("{} - {}  ({} each)", list, key.first, key.second));
+      for (std::size_t i = 1; i < std::min(who.size(), kShown); ++i) list += " " + who[i];
+      if (who.size() > kShown) list += fmt::format(" ... ({} in all)", who.size());
+      add(1, fmt::format("{}  ({} each)", list, what));
     }
+    for (const auto& [to, who] : to_switches)
+      add(1, fmt::format("{} - {}  ({} each)", runs(gpus, who), to.first, to.second));
+  }
+
+  // "gpu0..gpu4 gpu6": places without a gap are one run.
+  std::string runs(const std::vector<DeviceId>& devices, const std::vector<std::size_t>& places) const {
+    std::string text;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::size_t first = i;
+      while (i + 1 < places.size() && places[i + 1] <= places[i] + 1) ++i;
+      if (first > 0) text += ' ';
+      text += short_name(t_, devices[places[first]]);
+      if (places[i] > places[first]) text += ".." + short_name(t_, devices[places[i]]);
+    }
+    return text;
   }
 
   void fabric() {

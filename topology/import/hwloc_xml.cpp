@@ -1,6 +1,7 @@
-// hwloc's XML (lstopo --of xml), format 2 and 3: nested objects. A package is a socket; a bridge above two or
-// more devices is a PCIe switch, other bridges are just wires; pci_link_speed is GB/s of a device's own link.
-// If hwloc was built with NVML, NVLinks are a matrix in MB/s per direction between GPUs and NVSwitches.
+// hwloc's XML (lstopo --of xml), format 1 to 3: nested objects. A package is a socket (hwloc 1 calls it so);
+// a bridge above two or more devices is a PCIe switch, other bridges are just wires; pci_link_speed is GB/s
+// of a device's own link. If hwloc was built with NVML, NVLinks are a matrix in MB/s per direction between
+// GPUs and NVSwitches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,11 +29,43 @@ std::string type_of(const Element& object) {
   return attribute(object, "type");
 }
 
-// By PCI class: "0302 [10de:1db8] ..." is a GPU. 03xx display, 12xx accelerator, 02xx network, 0680 NVSwitch.
+bool is_socket(const Element& object) {
+  return type_of(object) == "Package" || type_of(object) == "Socket";
+}
+
+// A hwloc_obj_osdev_type_e: a number up to 5 in format 2, bits in format 3.
+struct OsDevice {
+  int number, bit;
+};
+constexpr OsDevice kOpenFabrics{3, 32}, kCoprocessor{5, 8};
+
+bool has_osdev(const Element& object, OsDevice wanted) {
+  return std::any_of(object.begin(), object.end(), [&](const auto& child) {
+    if (child.first != "object" || type_of(child.second) != "OSDev") return false;
+    const double type = nccl::number(child.second, "osdev_type", 0);
+    if (type == wanted.number) return true;
+    return type > kCoprocessor.number && type < 256 && (static_cast<int>(type) & wanted.bit) != 0;
+  });
+}
+
+// Servers have a display of class 0300 on their management chip, as workstations' GPUs are: NVIDIA makes no
+// such chips, others' are known by a slot of a lane or none, and by no driver that computes.
+bool is_display_only(const Element& object) {
+  const std::string kind = attribute(object, "pci_type");
+  if (!kind.starts_with("0300") || kind.find("[10de:") != std::string::npos) return false;
+  constexpr double kOneLane = 0.5;  // GB/s, Gen2
+  const bool maker = kind.find("[1002:") != std::string::npos || kind.find("[8086:") != std::string::npos;
+  return !maker ||
+         (!has_osdev(object, kCoprocessor) && !(nccl::number(object, "pci_link_speed", 0) > kOneLane));
+}
+
+// By PCI class: "0302 [10de:1db8] ..." is a GPU. 03xx display, 12xx accelerator, 02xx network, 0c06
+// InfiniBand, 0680 NVSwitch.
 DeviceKind role_of(const Element& object) {
   const std::string kind = attribute(object, "pci_type");
-  if (kind.starts_with("03") || kind.starts_with("12")) return DeviceKind::accelerator;
-  if (kind.starts_with("02")) return DeviceKind::nic;
+  if ((kind.starts_with("03") && !is_display_only(object)) || kind.starts_with("12"))
+    return DeviceKind::accelerator;
+  if (kind.starts_with("02") || kind.starts_with("0c06")) return DeviceKind::nic;
   // A switch that is asleep reports class 0000; hwloc recognises it by its driver.
   const bool nvswitch = kind.starts_with("0680") || attribute(object, "subtype") == "NVSwitch";
   return nvswitch ? DeviceKind::nvswitch : DeviceKind::storage;
@@ -51,19 +84,43 @@ int devices_below(const Element& object) {
   return count;
 }
 
+// Of some NIC below.
+bool names_rdma(const Element& object) {
+  return std::any_of(object.begin(), object.end(), [](const auto& child) {
+    return child.first == "object" &&
+           ((is_wanted(child.second) && has_osdev(child.second, kOpenFabrics)) || names_rdma(child.second));
+  });
+}
+
 class HwlocImporter {
  public:
   explicit HwlocImporter(const ImportOptions& options) : options_(options) {}
 
   Imported run(const Element& topology) {
+    names_rdma_ = names_rdma(topology);
     for (const auto& [name, child] : topology)
       if (name == "object") object(child, "");
     if (gpus_ == 0)
       throw ConfigError(fmt::format("{} describes no accelerator", options_.name),
-                        "hwloc lists PCI devices when it ran with them: lstopo --whole-io --of xml");
+                        result_.findings.empty()
+                            ? "hwloc lists PCI devices when it ran with them: lstopo --whole-io --of xml"
+                            : result_.findings.front());
     for (const auto& [name, child] : topology)
       if (name.starts_with("distances2") && attribute(child, "name") == "NVLinkBandwidth") nvlinks(child);
     sockets();
+    if (!uncabled_.empty())
+      result_.findings.push_back(
+          fmt::format("no RDMA device (OpenFabrics) on {}, as other NICs have: no cable there",
+                      fmt::join(uncabled_, ", ")));
+    if (nics_ > 0 && !names_rdma_ && !options_.nic_link.empty())
+      result_.findings.push_back(
+          fmt::format("no NIC names an RDMA device (OpenFabrics): {} on each of {}, whatever it speaks",
+                      options_.nic_link, nics_));
+    if (host_nvlinks_ > 0)
+      result_.findings.push_back(
+          fmt::format("NVLinks between GPUs and processors are left out ({} GPU{} them): their copies to "
+                      "host memory go over PCIe here",
+                      host_nvlinks_, host_nvlinks_ == 1 ? " has" : "s have"));
     if (guessed_ > 0)
       result_.findings.push_back(fmt::format(
           "{} PCIe links tell no speed (virtual machines do that): Gen4 x16 is assumed", guessed_));
@@ -103,7 +160,7 @@ class HwlocImporter {
 
   void object(const Element& o, const std::string& hub) {
     const std::string type = type_of(o);
-    if (type == "Package") return descend(o, add_socket(o));
+    if (is_socket(o)) return descend(o, add_socket(o));
     if (type == "PCIDev") return device(o, hub.empty() ? add_socket(o) : hub);
     const bool bridge = type == "Bridge" && attribute(o, "bridge_type") == "1-1";
     if (!bridge || branches(o) < 2) return descend(o, hub);
@@ -127,7 +184,7 @@ class HwlocImporter {
 
   // Machines with one socket may have no Package around their bridges.
   std::string add_socket(const Element& o) {
-    if (type_of(o) != "Package" && !sockets_.empty()) return sockets_.front();
+    if (!is_socket(o) && !sockets_.empty()) return sockets_.front();
     Element cpu;
     for (const auto& [name, info] : o) {
       if (name != "info") continue;
@@ -138,6 +195,7 @@ class HwlocImporter {
     }
     families_.push_back(nccl::cpu_family(cpu));
     sockets_.push_back(add("cpu", fmt::format("cpu{}", sockets_.size()), families_.back()));
+    by_index_["Package:" + attribute(o, "gp_index")] = kProcessor;
     return sockets_.back();
   }
 
@@ -146,8 +204,11 @@ class HwlocImporter {
     const std::string id = "PCIDev:" + attribute(o, "gp_index");
     if (role == DeviceKind::nvswitch) {
       ++nvswitches_;
-      by_index_[id] = "nvswitch";
+      by_index_[id] = kNvswitch;
     }
+    if (type_of(o) == "PCIDev" && is_display_only(o))
+      result_.findings.push_back(fmt::format("{} ({}) is a display and no accelerator: left out",
+                                             attribute(o, "pci_busid", "a device"), name_of(o)));
     if (!is_wanted(o)) return;
     const bool gpu = role == DeviceKind::accelerator;
     const std::string name = gpu ? add("accelerator", fmt::format("gpu{}", gpus_++), options_.accelerator)
@@ -160,11 +221,20 @@ class HwlocImporter {
         tell_model(inner);
       }
     if (gpu || options_.nic_link.empty()) return;
+    if (names_rdma_ && !has_osdev(o, kOpenFabrics))
+      return uncabled_.push_back(fmt::format("nic{} ({})", nics_ - 1, name_of(o)));
     DeviceSpec leaf;
-    leaf.name = fmt::format("rail{}", nics_ - 1);
+    leaf.name = fmt::format("rail{}", rails_++);
     leaf.kind = "switch";
     result_.spec.devices.push_back(leaf);
     cable(name, leaf.name, options_.nic_link);
+  }
+
+  // "ES1000", or its class and ids.
+  static std::string name_of(const Element& o) {
+    for (const auto& [name, info] : o)
+      if (name == "info" && attribute(info, "name") == "PCIDevice") return attribute(info, "value");
+    return attribute(o, "pci_type").substr(0, std::string_view("0300 [1002:515e]").size());
   }
 
   void tell_model(const Element& os_device) {
@@ -200,8 +270,10 @@ class HwlocImporter {
         const auto from = by_index_.find(ends[a]), to = by_index_.find(ends[b]);
         const double speed = values[a * ends.size() + b];
         if (from == by_index_.end() || to == by_index_.end() || from == to || !(speed > 0)) continue;
-        if (from->second == "nvswitch") continue;
-        if (to->second == "nvswitch")
+        if (from->second == kNvswitch || from->second == kProcessor) continue;
+        if (to->second == kProcessor)
+          ++host_nvlinks_;
+        else if (to->second == kNvswitch)
           to_switches[from->second] += speed;
         else if (from->second < to->second)
           pairs[{from->second, to->second}] += speed;
@@ -246,12 +318,16 @@ class HwlocImporter {
     result_.findings.push_back(fmt::format("the sockets' link is not told: {} x{} is assumed", link, count));
   }
 
+  static constexpr const char *kNvswitch = "nvswitch",
+                              *kProcessor = "cpu";  // ends of NVLinks that are no GPU
+
   const ImportOptions& options_;
   Imported result_;
-  std::vector<std::string> sockets_, families_;
+  std::vector<std::string> sockets_, families_, uncabled_;
   std::map<std::string, std::string> by_index_;  // "OSDev:802" -> device
   std::string model_;
-  int gpus_ = 0, nics_ = 0, switches_ = 0, nvswitches_ = 0, guessed_ = 0;
+  int gpus_ = 0, nics_ = 0, switches_ = 0, nvswitches_ = 0, guessed_ = 0, rails_ = 0, host_nvlinks_ = 0;
+  bool names_rdma_ = false;
 };
 
 }  // namespace

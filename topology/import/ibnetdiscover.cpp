@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/base/error.hpp"
+#include "topology/import/encoding.hpp"
 #include "topology/import/import.hpp"
 
 namespace topsim::topology {
@@ -23,8 +24,9 @@ constexpr Speed kSpeeds[] = {{"SDR", 2, "ib-qdr"},    {"DDR", 4, "ib-qdr"},     
                              {"FDR10", 10, "ib-fdr"}, {"FDR", 13.64, "ib-fdr"}, {"EDR", 25, "ib-edr"},
                              {"HDR", 50, "ib-hdr"},   {"NDR", 100, "ib-ndr"},   {"XDR", 200, "ib-xdr"}};
 
-struct Device {
+struct Station {
   bool is_switch = false;
+  bool is_router = false;
   std::string description;
   std::string name;  // topsim's name
   int tier = 0;
@@ -72,6 +74,7 @@ class Reader {
   explicit Reader(const ImportOptions& options) : options_(options) {}
 
   Imported read(std::string_view text) {
+    refuse_utf16(text, options_.name);
     int number = 0;
     for (std::size_t start = 0; start <= text.size();) {
       const std::size_t end = std::min(text.find('\n', start), text.size());
@@ -82,7 +85,7 @@ class Reader {
     if (cables_.empty())
       fail(0, "the fabric has no cable", "ibnetdiscover ran where no link was up, or the file is cut off");
     if (std::none_of(devices_.begin(), devices_.end(),
-                     [](const auto& each) { return !each.second.is_switch; }))
+                     [](const auto& each) { return !each.second.is_switch && !each.second.is_router; }))
       fail(0, "no host's adapter found: no record begins with Ca",
            "ibnetdiscover prints them behind the switches; the file may be cut off");
     name_devices();
@@ -97,7 +100,9 @@ class Reader {
         {options_.name, number, number > 0 ? 1 : 0, 1}, {}, std::move(message), {}, std::move(help), {}}});
   }
 
+  // Manuals indent it, and pasted text has "> " before it.
   void line(std::string_view line, int number) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t>|"), line.size()));
     if (line.starts_with("Switch") || line.starts_with("Ca") || line.starts_with("Rt")) {
       std::size_t at = 0;
       const auto id = quoted(line, at);
@@ -105,7 +110,8 @@ class Reader {
       at = line.find('#', at);
       const auto description = at == std::string_view::npos ? std::nullopt : quoted(line, at);
       current_ = *id;
-      devices_[current_] = {line.starts_with("Switch"), description.value_or(""), {}, 0};
+      devices_[current_] = {
+          line.starts_with("Switch"), line.starts_with("Rt"), description.value_or(""), {}, 0};
     } else if (line.starts_with("[")) {
       if (current_.empty())
         fail(number, "a cable before any switch or adapter", "the beginning of the file is missing");
@@ -130,7 +136,8 @@ class Reader {
 
   [[nodiscard]] bool skipped(const std::string& id) const {
     const auto found = devices_.find(id);
-    return found == devices_.end() || found->second.description.find("Aggregation Node") != std::string::npos;
+    return found == devices_.end() || found->second.is_router ||
+           found->second.description.find("Aggregation Node") != std::string::npos;
   }
 
   // "host17 mlx5_3" is an adapter of host17; other descriptions name no host, so the adapter gets one of its
@@ -176,6 +183,11 @@ class Reader {
     const auto lost = std::count_if(cables_.begin(), cables_.end(), [&](const auto& cable) {
       return !devices_.contains(cable.first.first.first) || !devices_.contains(cable.first.second.first);
     });
+    const auto routers = std::count_if(devices_.begin(), devices_.end(),
+                                       [](const auto& each) { return each.second.is_router; });
+    if (routers > 0)
+      result_.findings.push_back(
+          fmt::format("routers to other subnets: {}, left out with their cables", routers));
     if (lost > 0)
       result_.findings.push_back(
           fmt::format("cables to devices without a record of their own: {}, left out", lost));
@@ -266,7 +278,7 @@ class Reader {
   const ImportOptions& options_;
   Imported result_;
   std::string current_;
-  std::map<std::string, Device> devices_;
+  std::map<std::string, Station> devices_;
   std::map<std::pair<Port, Port>, Cable> cables_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "sim/base/error.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
@@ -12,13 +11,6 @@
 #include "topology/import/xml.hpp"
 
 namespace topsim::topology::nccl {
-namespace {
-// A file of NCCL's can be read without a catalogue. These are its figures (configs/hardware/links.json):
-// "mtu", "header" and "nic_base" of ib-ndr and of roce-400g.
-constexpr double kPacket = 4096, kInfinibandHeader = 26, kRoceHeader = 82;  // bytes
-constexpr double kInfinibandBase = 2.35, kRoceBase = 2.6;                   // microseconds
-}  // namespace
-
 void Importer::find(std::string sentence) {
   if (std::find(findings_.begin(), findings_.end(), sentence) == findings_.end())
     findings_.push_back(std::move(sentence));
@@ -58,6 +50,12 @@ double Importer::payload_share(const PcieLink& slot) const {
 
 DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   static const Element kNothing;
+  if (element.count("gpu") > 1)
+    throw ConfigError(
+        fmt::format("{}: PCI device {} has {} <gpu>", options_.name, attribute(element, "busid", "?"),
+                    element.count("gpu")),
+        "one accelerator of a PCI device is read: give each a <pci> with its share of link_width, "
+        "and a dev of its own");
   const auto found = element.find("gpu");
   const Element& gpu = found == element.not_found() ? kNothing : found->second;
   int capability = static_cast<int>(number(gpu, "sm", 0));
@@ -85,52 +83,9 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   gpus_of_box_.push_back(device);
   capability_[device] = capability;
   gcn_[device] = attribute(gpu, "gcn");
-  by_bus_id_[attribute(element, "busid")] = device;
+  by_bus_id_[bus_id(element, "busid")] = device;
   for (const auto& [name, link] : gpu)
     if (name == "nvlink" || name == "xgmi") scale_up_.push_back({device, &link, name == "xgmi"});
-  return device;
-}
-
-void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
-  for (const auto& [name, net] : element) {
-    if (name != "net") continue;
-    double mbps = number(net, "speed", 0);
-    if (mbps <= 0) {
-      find(fmt::format("{} gives no speed; 10 Gbit/s is assumed, as NCCL does",
-                       attribute(net, "name", "a NIC")));
-      mbps = 10000;
-    }
-    const bool infiniband = kind == LinkKind::infiniband;
-    const char* const family = infiniband ? "InfiniBand" : "Ethernet";
-    const double payload = kPacket / (kPacket + (infiniband ? kInfinibandHeader : kRoceHeader));
-    const double rate = mbps * 1e6 / 8;
-    cable(nic, rail(device_number(net, "dev", nics_)), kind,
-          {fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000),
-           fmt::format("{} {} Gbit/s", family, mbps / 1000), "NCCL topology file"},
-          rate, rate * payload);
-  }
-}
-
-DeviceId Importer::nic(const Element& element, std::uint32_t node) {
-  const std::uint32_t id = builder_.model(
-      fmt::format("pci-{}-{}", attribute(element, "vendor", "?"), attribute(element, "device", "?")));
-  const bool ethernet = attribute(element, "class").starts_with("0x0200");
-  infiniband_ |= !ethernet;
-  bool gpu_direct = true;
-  for (const auto& [name, child] : element)
-    if (name == "nic")
-      for (const auto& [inner, net] : child)
-        if (inner == "net") gpu_direct = number(net, "gdr", 0) != 0;
-  builder_.model_facts(id, {.compute_capability = 0, .gpu_direct = gpu_direct, .cpu_family = {}});
-  const DeviceId device =
-      builder_.device({.kind = DeviceKind::nic, .node = node, .local = nics_, .model = id});
-  for (const auto& [name, child] : element)
-    if (name == "nic") ports(child, device, ethernet ? LinkKind::ethernet : LinkKind::infiniband);
-  const bool says_net = std::any_of(element.begin(), element.end(), [](const auto& child) {
-    return child.first == "nic" && child.second.count("net") != 0;
-  });
-  if (!says_net) uncabled(device);
-  ++nics_;
   return device;
 }
 
@@ -161,43 +116,6 @@ void Importer::pci(const Element& element, DeviceId parent, std::uint32_t node) 
     if (name == "pci") pci(child, device, node);
 }
 
-// A GPU has an element for each chip that its links lead to. The NVSwitches are one device here, so their
-// links are one cable.
-void Importer::scale_up(std::uint32_t node) {
-  std::map<std::tuple<DeviceId, DeviceId, bool>, int> counts;  // links of a GPU to a neighbour; AMD's
-  DeviceId chips{};
-  for (const ScaleUpLink& link : scale_up_) {
-    constexpr int kMost = 64;  // links of a GPU to one neighbour
-    const int count = std::max(1, whole_number(*link.element, "count", 1, kMost));
-    if (attribute(*link.element, "tclass").starts_with("0x0680")) {
-      if (!chips.valid())
-        chips = builder_.device(
-            {.kind = DeviceKind::nvswitch, .node = node, .local = 0, .model = builder_.model("nvswitch")});
-      counts[{link.gpu, chips, link.amd}] += count;
-      continue;
-    }
-    const std::string target = attribute(*link.element, "target", "?");
-    const auto peer = by_bus_id_.find(target);
-    if (peer == by_bus_id_.end()) {
-      find(fmt::format("an NVLink leads to {}, which is not in the file; it is left out", target));
-    } else if (link.gpu < peer->second) {  // both ends list it
-      counts[{link.gpu, peer->second, link.amd}] += count;
-    }
-  }
-  for (const auto& [ends, count] : counts) {
-    const auto& [gpu, neighbour, amd] = ends;
-    const int capability = capability_[gpu];
-    const Xgmi& xgmi = xgmi_of(gcn_[gpu]);
-    const double line = amd ? xgmi.line_rate * 1e9 : nvlink_line_rate(capability);
-    const double usable = amd ? xgmi.usable * 1e9 : nvlink_wire(capability);
-    cable(gpu, neighbour, amd ? LinkKind::infinity_fabric : LinkKind::nvlink,
-          {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
-           amd ? "Infinity Fabric" : "NVLink",  // shown with its count
-           "NCCL topology file"},
-          line * count, usable * count, count, amd ? "xgmi-mi300x" : "nvlink4");
-  }
-}
-
 void Importer::box(std::uint32_t node) {
   gpus_ = switches_ = nics_ = cpus_ = 0;
   by_bus_id_.clear();
@@ -205,6 +123,7 @@ void Importer::box(std::uint32_t node) {
   gpus_of_box_.clear();
   numbers_.clear();
   cpus_of_box_.clear();
+  interfaces_.clear();
   std::vector<std::pair<DeviceId, std::string>> cpus;
   for (const auto& [name, cpu] : system_) {
     if (name != "cpu") continue;
@@ -222,14 +141,7 @@ void Importer::box(std::uint32_t node) {
     cpus_of_box_.insert(device);
     for (const auto& [inner, child] : cpu) {
       if (inner == "pci") pci(child, device, node);
-      if (inner != "nic") continue;  // a network that is not a PCIe device
-      const DeviceId nic = builder_.device(
-          {.kind = DeviceKind::nic, .node = node, .local = nics_, .model = builder_.model("virtual-nic")});
-      const double unlimited = kLocal * 1e9;
-      cable(nic, device, LinkKind::pcie, {std::string(kNoSlot), "no PCIe slot", "NCCL 2.30 graph/topo.h"},
-            unlimited, unlimited);
-      ports(child, nic, LinkKind::ethernet);
-      ++nics_;
+      if (inner == "nic") virtual_nic(child, device, node);
     }
   }
   scale_up(node);
@@ -239,11 +151,16 @@ void Importer::box(std::uint32_t node) {
 
 NcclXmlImport Importer::run() {
   one_machine();
+  some_carry_ = carries_traffic(system_);
   builder_.set_nodes(options_.nodes);
   for (std::uint32_t node = 0; node < options_.nodes; ++node) box(node);
   if (gpus_ == 0)
-    throw ConfigError(fmt::format("{} describes no accelerator", options_.name),
-                      "expected <gpu> inside <pci>");
+    throw ConfigError(
+        fmt::format("{} describes no accelerator", options_.name),
+        tells_class(system_)
+            ? "expected <gpu> inside <pci>"
+            : "its PCI devices are bus ids alone, which NCCL completes on the machine: run a job there with "
+              "NCCL_TOPO_DUMP_FILE=topo.xml, and import what it writes");
   if (uncabled_ == 0 && nic_link_ != nullptr)
     throw ConfigError(fmt::format("{} says what its NICs speak", options_.name), "leave --nic-link out");
   if (uncabled_ > 0)
@@ -251,16 +168,16 @@ NcclXmlImport Importer::run() {
                      nic_link_ == nullptr
                          ? "they have no cable, --nic-link ib-hdr (or what they speak) gives each one"
                          : "each has a cable of " + nic_link_->label));
-  if (!rails_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
+  rails();
+  if (!cables_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
   Topology& facts = builder_.facts();
-  facts.fabric_kind = rails_.empty() ? "none" : "rail";
+  facts.fabric_kind = cables_.empty() ? "none" : "rail";
   const bool infiniband = nic_link_ != nullptr ? nic_link_->kind == LinkKind::infiniband : infiniband_;
   facts.fabric_is_infiniband = infiniband;
   facts.sharp = options_.in_network_reduction;
   facts.nvlink_sharp =
       std::any_of(capability_.begin(), capability_.end(), [](const auto& gpu) { return gpu.second >= 90; });
-  facts.nic_latency = from_microseconds(infiniband ? kInfinibandBase : kRoceBase);
-  if (nic_link_ != nullptr && nic_link_->nic_base > Duration{}) facts.nic_latency = nic_link_->nic_base;
+  facts.nic_latency = nic_latency(infiniband);
   for (const auto& [what, devices] : unsaid_)
     find(devices.size() == 1
              ? fmt::format("{} gives {}", devices.front(), what)

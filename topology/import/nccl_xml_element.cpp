@@ -14,6 +14,13 @@ std::string attribute(const Element& element, const char* name, const std::strin
   return element.get<std::string>(std::string("<xmlattr>.") + name, missing);
 }
 
+std::string bus_id(const Element& element, const char* name) {
+  std::string id = attribute(element, name);
+  for (char& c : id)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  return id;
+}
+
 double number(const Element& element, const char* name, double missing) {
   const std::string text = attribute(element, name);
   double value = missing;
@@ -29,11 +36,21 @@ double number(const Element& element, const char* name, double missing) {
   return value;
 }
 
+namespace {
+// "0000:1b:00.0: ", or what else tells one element from others.
+std::string shown_place(const Element& element) {
+  for (const char* name : {"busid", "name", "target"})
+    if (const std::string id = attribute(element, name); !id.empty()) return id + ": ";
+  return {};
+}
+}  // namespace
+
 int whole_number(const Element& element, const char* name, int missing, int most) {
   const double value = number(element, name, missing);
   if (!(value >= 0 && value <= most && value == std::floor(value)))
-    throw ConfigError(fmt::format("{}=\"{}\" counts nothing", name, attribute(element, name)),
-                      fmt::format("a whole number from 0 to {}", most));
+    throw ConfigError(
+        fmt::format("{}{}=\"{}\" counts nothing", shown_place(element), name, attribute(element, name)),
+        fmt::format("a whole number from 0 to {}", most));
   return static_cast<int>(value);
 }
 
@@ -51,7 +68,9 @@ PcieLink pcie_link(const Element& pci) {
   PcieLink link;
   std::istringstream(attribute(pci, "link_speed")) >> link.transfers;  // "8 GT/s" or "8.0 GT/s PCIe"
   constexpr int kWidest = 32;                                          // lanes of a PCIe link
-  link.lanes = whole_number(pci, "link_width", 0, kWidest);
+  // Linux has 255 for a width that it does not know, and 63 where the device did not answer.
+  const std::string width = attribute(pci, "link_width");
+  link.lanes = width == "255" || width == "63" ? 0 : whole_number(pci, "link_width", 0, kWidest);
   return link;
 }
 
@@ -70,6 +89,22 @@ bool leads_to_device(const Element& pci) {
   if (role == PciRole::gpu || role == PciRole::nic) return true;
   return std::any_of(pci.begin(), pci.end(),
                      [](const auto& child) { return child.first == "pci" && leads_to_device(child.second); });
+}
+
+bool tells_class(const Element& element) {
+  return std::any_of(element.begin(), element.end(), [](const auto& child) {
+    return child.first != "<xmlattr>" &&
+           ((child.first == "pci" &&
+             (child.second.count("gpu") > 0 || !attribute(child.second, "class").empty())) ||
+            tells_class(child.second));
+  });
+}
+
+bool carries_traffic(const Element& element) {
+  return std::any_of(element.begin(), element.end(), [](const auto& child) {
+    return child.first != "<xmlattr>" &&
+           ((child.first == "net" && attribute(child.second, "net") != "0") || carries_traffic(child.second));
+  });
 }
 
 PcieLink fastest_below(const Element& pci) {

@@ -14,6 +14,8 @@ using Element = boost::property_tree::ptree;
 
 [[nodiscard]] std::string attribute(const Element& element, const char* name,
                                     const std::string& missing = {});
+// In lower case: NCCL compares ids as numbers.
+[[nodiscard]] std::string bus_id(const Element& element, const char* name);
 // `missing` where there is none; throws ConfigError where it is not finite.
 [[nodiscard]] double number(const Element& element, const char* name, double missing);
 // From 0 to `most`; else throws ConfigError.
@@ -35,6 +37,11 @@ struct PcieLink {
 enum class PciRole { bridge, gpu, nic, other };
 [[nodiscard]] PciRole role_of(const Element& pci);
 [[nodiscard]] bool leads_to_device(const Element& pci);
+
+// Of any <pci> below: files that clouds ship may have bus ids alone.
+[[nodiscard]] bool tells_class(const Element& element);
+// Of any <net> below: some is not marked net="0", as the parts of a fused NIC are.
+[[nodiscard]] bool carries_traffic(const Element& element);
 
 // intel-bdw, intel-skl, intel-spr, intel-erp, amd, arm, power9; empty: unknown.
 [[nodiscard]] std::string cpu_family(const Element& cpu);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -14,8 +15,8 @@
 
 namespace topsim::topology::nccl {
 
-/// One NCCL topology file on its way to a topology: what the file says (nccl_xml.cpp) and what it leaves out
-/// (nccl_xml_left_out.cpp).
+/// One NCCL topology file on its way to a topology: what the file says (nccl_xml.cpp, nccl_xml_nics.cpp,
+/// nccl_xml_scale_up.cpp) and what it leaves out (nccl_xml_left_out.cpp).
 class Importer {
  public:
   Importer(const Element& system, const NcclXmlOptions& options) : system_(system), options_(options) {
@@ -36,18 +37,23 @@ class Importer {
   DeviceId accelerator(const Element& element, std::uint32_t node);
   DeviceId nic(const Element& element, std::uint32_t node);
   void ports(const Element& element, DeviceId nic, LinkKind kind);
+  void virtual_nic(const Element& element, DeviceId cpu, std::uint32_t node);
   void uncabled(DeviceId nic);
+  void rails();
+  [[nodiscard]] Duration nic_latency(bool infiniband) const;
   void scale_up(std::uint32_t node);
   void unnamed_nvlinks(std::uint32_t node);
   void one_machine() const;
   void sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus);
-  DeviceId rail(std::uint32_t number);
   PcieLink checked(const Element& element);
   void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
              int count = 1, std::string_view like = {});
+  [[nodiscard]] std::string place_of(DeviceId gpu) const;  // its bus id
+  [[nodiscard]] std::string places_of(const std::set<DeviceId>& gpus) const;
   [[nodiscard]] const LinkEntry* listed(std::string_view id) const;  // null: no name, or no catalogue
   [[nodiscard]] double payload_share(const PcieLink& slot) const;
   void find(std::string sentence);
+  void together(const std::string& what, const std::string& where);
   void unsaid(std::string_view what, std::string_view instead, const std::string& given,
               const std::string& where);
 
@@ -68,7 +74,9 @@ class Importer {
   bool asked_ = false;                   // some GPU says its capability: NCCL ran on the machine
   std::uint32_t uncabled_ = 0;           // NICs without <net>, all boxes
   std::uint32_t gpus_ = 0, switches_ = 0, nics_ = 0, cpus_ = 0;  // of the box in work
-  std::vector<DeviceId> rails_;
+  std::set<std::string> interfaces_;                             // of the box, without a PCIe device
+  std::map<std::uint32_t, std::vector<std::function<void(DeviceId rail)>>> cables_;  // by a NIC's number
+  bool some_carry_ = false;  // some <net> is not marked net="0"
   bool infiniband_ = false;
 };
 

@@ -5,89 +5,34 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <regex>
 #include <set>
 
 #include "sim/base/error.hpp"
 #include "topology/import/box.hpp"
 #include "topology/import/import.hpp"
+#include "topology/import/nvidia_smi_matrix.hpp"
 
-namespace topsim::topology {
+namespace topsim::topology::smi {
 namespace {
 
-[[noreturn]] void fail(const ImportOptions& options, std::string message, std::string help) {
-  throw ConfigError({Problem{{options.name, 0, 0, 1}, {}, std::move(message), {}, std::move(help), {}}});
+using Rows = std::vector<Row>;
+
+int bonded(const std::string& cell) {
+  return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0;
 }
 
-struct Matrix {
-  std::vector<std::string> names;               // "GPU0", "NIC0" or "mlx5_0"
-  std::vector<std::vector<std::string>> cells;  // for rows that exist
-  std::vector<std::string> affinity;            // CPUs near a GPU, "0-31,64-95"; empty if not stated
-  [[nodiscard]] bool is_gpu(std::size_t i) const { return names[i].starts_with("GPU"); }
-  [[nodiscard]] std::string cell(std::size_t a, std::size_t b) const {
-    if (b < cells[a].size()) return cells[a][b];
-    return a < cells[b].size() ? cells[b][a] : "SYS";
-  }
-};
-
-// Underlined headings, tabs or spaces, joined cells ("PXBNODE"): only the order of the words matters.
-Matrix parse(std::string text, const ImportOptions& options) {
-  text = std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), " ");
-  static const std::regex row("^\\s*(GPU\\d+|NIC\\d+|mlx\\d+_\\d+|[a-z]+\\w*_\\d+)\\s+(.*)$");
-  static const std::regex cell("NV\\d{1,3}|PIX|PXB|PHB|NODE|SYS|\\bX\\b");
-  static const std::regex heading("(?:GPU|NIC)\\d+");
-  Matrix m;
-  std::set<std::string> headings;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    const std::string line = text.substr(start, end - start);
-    start = end + 1;
-    // std::regex recurses for every character, and no matrix is that wide.
-    constexpr std::size_t kWidest = 20000;
-    if (line.size() > kWidest)
-      fail(options, "a line of more than 20,000 characters",
-           "expected the matrix that nvidia-smi topo -m prints");
-    std::smatch match;
-    if (line.find("Legend") != std::string::npos) break;
-    if (!std::regex_match(line, match, row)) continue;
-    const std::string rest = match[2];
-    std::vector<std::string> cells;
-    for (auto it = std::sregex_iterator(rest.begin(), rest.end(), cell); it != std::sregex_iterator(); ++it)
-      cells.push_back(it->str());
-    if (cells.empty() || std::find(cells.begin(), cells.end(), "X") == cells.end()) {
-      for (auto it = std::sregex_iterator(line.begin(), line.end(), heading);
-           m.names.empty() && it != std::sregex_iterator(); ++it)
-        headings.insert(it->str());
-      continue;
-    }
-    std::smatch beside;
-    static const std::regex cpus("[\\s]([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\\s");
-    const std::string after = rest.substr(rest.find_last_of("XSDEKBV") + 1) + ' ';
-    m.affinity.push_back(std::regex_search(after, beside, cpus) ? beside.str(1) : "");
-    m.names.push_back(match[1]);
-    m.cells.push_back(std::move(cells));
-  }
-  const auto gpus =
-      std::count_if(m.names.begin(), m.names.end(), [](const auto& n) { return n.starts_with("GPU"); });
-  if (gpus < 1) fail(options, "no GPU row found", "expected the matrix that nvidia-smi topo -m prints");
-  for (const std::string& name : m.names) headings.erase(name);
-  if (!headings.empty())
-    fail(options, fmt::format("the row of {} is missing, which the heading names", *headings.begin()),
-         "the file is cut off: keep all that nvidia-smi topo -m prints");
-  return m;
+void join(std::vector<int>& group, int a, int b) {
+  std::replace(group.begin(), group.end(), std::max(a, b), std::min(a, b));
 }
 
-// Groups of rows that are connected by cells of the given kinds.
-std::vector<int> groups(const Matrix& m, const std::set<std::string>& kinds) {
-  std::vector<int> group(m.names.size());
+// Groups of rows that are connected by cells of which `among` is true.
+template <class Among>
+std::vector<int> groups(const Rows& rows, Among&& among) {
+  std::vector<int> group(rows.size());
   std::iota(group.begin(), group.end(), 0);
-  for (std::size_t a = 0; a < m.names.size(); ++a)
-    for (std::size_t b = 0; b < m.names.size(); ++b)
-      if (a != b && kinds.contains(m.cell(a, b))) {
-        const int from = std::max(group[a], group[b]), to = std::min(group[a], group[b]);
-        std::replace(group.begin(), group.end(), from, to);
-      }
+  for (std::size_t a = 0; a < rows.size(); ++a)
+    for (std::size_t b = 0; b < rows.size(); ++b)
+      if (a != b && among(rows[a].cells[b])) join(group, group[a], group[b]);
   return group;
 }
 
@@ -96,7 +41,7 @@ constexpr int kMostNvlinks = 18;
 
 class Builder {
  public:
-  Builder(const Matrix& m, const ImportOptions& options) : m_(m), options_(options) {}
+  Builder(const Rows& rows, const ImportOptions& options) : rows_(rows), options_(options) {}
 
   Imported build() {
     sockets();
@@ -119,41 +64,68 @@ class Builder {
   }
 
   // Rows connected without SYS share a socket, and so do GPUs near the same CPUs, because NVLinks hide the
-  // connection between them. If nothing is stated, all rows share one.
+  // connection between them. Of these the cells decide: in a container, all GPUs are near the CPUs that it
+  // may use. If nothing is stated, all rows share one.
   void sockets() {
-    socket_ = groups(m_, {"PIX", "PXB", "PHB", "NODE"});
+    socket_ = groups(rows_, [](const std::string& c) { return c[0] == 'P' || c == "NODE"; });
     bool told = false;
-    for (std::size_t a = 0; a < socket_.size(); ++a) {
-      told |= !m_.affinity[a].empty();
-      for (std::size_t b = 0; b < a && !m_.affinity[a].empty(); ++b)
-        if (m_.affinity[a] == m_.affinity[b])
-          std::replace(socket_.begin(), socket_.end(), int{socket_[a]}, int{socket_[b]});
-    }
-    told = told || std::any_of(m_.cells.begin(), m_.cells.end(), [](const auto& row) {
-             return std::any_of(row.begin(), row.end(), [](const std::string& c) {
+    std::string overruled;
+    for (std::size_t a = 0; a < rows_.size(); ++a) {
+      told |= !rows_[a].affinity.empty();
+      told = told || std::any_of(rows_[a].cells.begin(), rows_[a].cells.end(), [](const std::string& c) {
                return c[0] == 'P' || c == "NODE" || c == "SYS";
              });
-           });
+      for (std::size_t b = 0; b < a && !rows_[a].affinity.empty(); ++b) {
+        if (rows_[a].affinity != rows_[b].affinity || socket_[a] == socket_[b]) continue;
+        if (!are_apart(socket_[a], socket_[b]))
+          join(socket_, socket_[a], socket_[b]);
+        else if (overruled.empty())
+          overruled = fmt::format("{} and {} are near the same CPUs ({}) and SYS apart", rows_[b].name,
+                                  rows_[a].name, rows_[a].affinity);
+      }
+    }
     if (!told && socket_.size() > 1) {
       std::fill(socket_.begin(), socket_.end(), 0);
       result_.findings.push_back("the sockets are not told: one is assumed");
     }
+    if (!overruled.empty())
+      result_.findings.push_back(overruled +
+                                 ": different sockets are assumed (a container shows the CPUs it may use)");
     std::map<int, int> number;
     for (int& s : socket_) s = number.emplace(s, static_cast<int>(number.size())).first->second;
     for (std::size_t s = 0; s < number.size(); ++s) device(fmt::format("cpu{}", s), "cpu");
-    for (std::size_t s = 1; s < number.size(); ++s) link("cpu0", fmt::format("cpu{}", s), "upi-spr", 4);
+    for (std::size_t a = 0; a < number.size(); ++a)
+      for (std::size_t b = a + 1; b < number.size(); ++b)
+        link(fmt::format("cpu{}", a), fmt::format("cpu{}", b), "upi-spr", 4);
     if (number.size() > 1)
       result_.findings.push_back(
           "the sockets' link is not told: four-link UPI of Sapphire Rapids is assumed");
+    for (std::size_t i = 0; i < rows_.size(); ++i) tell_lonely(i);
+  }
+
+  [[nodiscard]] bool are_apart(int one, int other) const {
+    for (std::size_t a = 0; a < rows_.size(); ++a)
+      for (std::size_t b = 0; b < rows_.size(); ++b)
+        if (socket_[a] == one && socket_[b] == other && rows_[a].cells[b] == "SYS") return true;
+    return false;
+  }
+
+  // A NIC that the system places nowhere is SYS from everything, like one on a socket without GPUs.
+  void tell_lonely(std::size_t nic) {
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (socket_[i] == socket_[nic] && (rows_[i].is_gpu() || i < nic)) return;
+    result_.findings.push_back(fmt::format("{} is SYS from every GPU: it gets a socket of its own, cpu{}",
+                                           rows_[nic].name, socket_[nic]));
   }
 
   void devices() {
-    const std::vector<int> bridge = groups(m_, {"PIX", "PXB"});
+    const std::vector<int> bridge =
+        groups(rows_, [](const std::string& c) { return c == "PIX" || c == "PXB"; });
     std::map<int, int> members, number;
     for (const int b : bridge) ++members[b];
     int gpus = 0, nics = 0;
-    for (std::size_t i = 0; i < m_.names.size(); ++i) {
-      const bool gpu = m_.is_gpu(i);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const bool gpu = rows_[i].is_gpu();
       names_.push_back(gpu ? fmt::format("gpu{}", gpus++) : fmt::format("nic{}", nics++));
       device(names_[i], gpu ? "accelerator" : "nic", gpu ? options_.accelerator : std::string());
       std::string parent = fmt::format("cpu{}", socket_[i]);
@@ -179,9 +151,6 @@ class Builder {
                                            options_.figures != nullptr ? ", as the accelerator's slot" : ""));
   }
 
-  static int bonded(const std::string& cell) {
-    return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0;
-  }
   // By the accelerator, else by the number of links: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
   [[nodiscard]] std::string nvlink_of(int links) const {
     if (options_.figures != nullptr && !options_.figures->scale_up_link.empty())
@@ -193,46 +162,90 @@ class Builder {
     return known ? options_.figures->pcie_link : "pcie5-x16";
   }
 
-  // If the count is the same everywhere, and too large for separate links to all others, it is an NVSwitch.
+  // GPUs that NVLinks join are wired one by one, or through NVSwitches if a row has more links than a GPU.
   void nvlinks() {
-    std::vector<std::size_t> gpus;
-    for (std::size_t i = 0; i < m_.names.size(); ++i)
-      if (m_.is_gpu(i)) gpus.push_back(i);
-    std::set<int> counts;
-    for (const std::size_t a : gpus)
-      for (const std::size_t b : gpus)
-        if (a != b) counts.insert(bonded(m_.cell(a, b)));
-    const int most = counts.empty() ? 0 : *counts.rbegin();
-    if (most == 0) return;
-    const Accelerator* figures = options_.figures;
-    const int own = figures != nullptr && figures->nvlinks > 0 ? figures->nvlinks : kMostNvlinks;
-    if (most > own)
-      fail(options_, fmt::format("NV{}: an accelerator has {} NVLinks", most, own),
-           "the number of links between two GPUs");
-    for (const std::size_t a : gpus)
-      for (const std::size_t b : gpus)
-        if (bonded(m_.cell(a, b)) != bonded(m_.cell(b, a)))
-          fail(options_,
-               fmt::format("{} to {} is {}, back it is {}", m_.names[b], m_.names[a], m_.cell(a, b),
-                           m_.cell(b, a)),
+    int most = 0;
+    for (std::size_t a = 0; a < rows_.size(); ++a)
+      for (std::size_t b = 0; b < rows_.size(); ++b) {
+        const std::string &there = rows_[a].cells[b], &back = rows_[b].cells[a];
+        most = std::max(most, bonded(there));
+        if (bonded(there) > own_links())
+          fail(rows_[a].line, fmt::format("{}: an accelerator has {} NVLinks", there, own_links()),
+               options_.figures != nullptr ? "is --gpu the right one?" : "NV18 joins GPUs by 18 links");
+        if (bonded(there) != bonded(back))
+          fail(rows_[a].line,
+               fmt::format("{} to {} is {}, back it is {}", rows_[a].name, rows_[b].name, there, back),
                "the matrix is the same both ways");
-    if (figures == nullptr)
-      result_.findings.push_back(fmt::format(
-          "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
-    if (counts.size() == 1 && most * (static_cast<int>(gpus.size()) - 1) > own) {
-      // NVSwitches reduce from Hopper's on.
-      result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
-      device("nvswitch0", "nvswitch");
-      for (const std::size_t g : gpus) link(names_[g], "nvswitch0", nvlink_of(most), most);
-      return;
+      }
+    if (most == 0) return;
+    if (options_.figures == nullptr)
+      result_.findings.push_back(
+          fmt::format("the NVLink generation follows from the count: {} taken for {} link{}", nvlink_of(most),
+                      most, most == 1 ? "" : "s"));
+    const std::vector<int> group = groups(rows_, [](const std::string& c) { return bonded(c) > 0; });
+    std::map<int, std::vector<std::size_t>> joined;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (rows_[i].is_gpu()) joined[group[i]].push_back(i);
+    int switches = 0;
+    std::vector<std::string> alone;
+    for (const auto& [number, gpus] : joined) {
+      if (gpus.size() == 1) alone.push_back(rows_[gpus.front()].name);
+      const bool switched =
+          std::any_of(gpus.begin(), gpus.end(), [&](std::size_t gpu) { return links_of(gpu) > own_links(); });
+      if (switched)
+        through_switches(gpus, fmt::format("nvswitch{}", switches++), most);
+      else
+        one_by_one(gpus, most);
     }
-    for (const std::size_t a : gpus)
-      for (const std::size_t b : gpus)
-        if (a < b && bonded(m_.cell(a, b)) > 0)
-          link(names_[a], names_[b], nvlink_of(most), bonded(m_.cell(a, b)));
+    if (!alone.empty())
+      result_.findings.push_back(
+          fmt::format("{} without NVLink, which others have: {}; copies go over PCIe. Are the links up "
+                      "(nvidia-smi nvlink -s)?",
+                      alone.size() == 1 ? "a GPU is" : "GPUs are", fmt::join(alone, ", ")));
   }
 
-  const Matrix& m_;
+  // Two GPUs on NVSwitches have as many links between them as the one with fewer.
+  void through_switches(const std::vector<std::size_t>& gpus, const std::string& name, int most) {
+    // NVSwitches reduce from Hopper's on.
+    const Accelerator* figures = options_.figures;
+    result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
+    device(name, "nvswitch");
+    std::map<int, std::vector<std::string>> by_links;
+    for (const std::size_t gpu : gpus) {
+      int links = 0;
+      for (const std::string& cell : rows_[gpu].cells) links = std::max(links, bonded(cell));
+      link(names_[gpu], name, nvlink_of(most), links);
+      by_links[links].push_back(rows_[gpu].name);
+    }
+    by_links.erase(std::prev(by_links.end()));
+    for (const auto& [links, some] : by_links)
+      result_.findings.push_back(
+          fmt::format("{} of {} NVLinks to the NVSwitches: {}. Are the others up (nvidia-smi nvlink -s)?",
+                      links, most, fmt::join(some, ", ")));
+  }
+
+  void one_by_one(const std::vector<std::size_t>& gpus, int most) {
+    for (const std::size_t a : gpus)
+      for (const std::size_t b : gpus)
+        if (const int links = bonded(rows_[a].cells[b]); a < b && links > 0)
+          link(names_[a], names_[b], nvlink_of(most), links);
+  }
+
+  [[nodiscard]] int own_links() const {
+    const Accelerator* figures = options_.figures;
+    return figures != nullptr && figures->nvlinks > 0 ? figures->nvlinks : kMostNvlinks;
+  }
+  [[nodiscard]] int links_of(std::size_t gpu) const {
+    int sum = 0;
+    for (const std::string& cell : rows_[gpu].cells) sum += bonded(cell);
+    return sum;
+  }
+  [[noreturn]] void fail(int line, std::string message, std::string help) const {
+    throw ConfigError(
+        {Problem{{options_.name, line, 1, 1}, {}, std::move(message), {}, std::move(help), {}}});
+  }
+
+  const Rows& rows_;
   const ImportOptions& options_;
   Imported result_;
   std::vector<int> socket_;
@@ -240,20 +253,12 @@ class Builder {
 };
 
 }  // namespace
+}  // namespace topsim::topology::smi
+
+namespace topsim::topology {
 
 Imported read_nvidia_smi(std::string_view text, const ImportOptions& options) {
-  const Matrix matrix = parse(std::string(text), options);
-  return Builder(matrix, options).build();
-}
-
-std::string detect_format(std::string_view text) {
-  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
-  if (has("<system")) return "nccl";
-  if (has("<topology")) return "hwloc";
-  if (has("switchguid=") || has("caguid=")) return "ibnet";
-  if (has("GPU0") && (has("PIX") || has("PXB") || has("PHB") || has("SYS") || has("NV") || has("NODE")))
-    return "smi";
-  return {};
+  return smi::Builder(smi::read_matrix(text, options), options).build();
 }
 
 }  // namespace topsim::topology

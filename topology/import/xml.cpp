@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "topology/import/encoding.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -34,6 +35,7 @@ void check_depth(std::string_view text, const std::string& file, const std::stri
 boost::property_tree::ptree parse_xml(std::string_view text, const std::string& root, const std::string& file,
                                       const std::string& expected) {
   namespace parser = boost::property_tree::xml_parser;
+  refuse_utf16(text, file);
   check_depth(text, file, expected);
   boost::property_tree::ptree tree;
   try {

@@ -24,6 +24,7 @@
 #include <optional>
 
 #include "workloads/trace/aicb_policies.hpp"
+#include "workloads/trace/aicb_words.hpp"
 #include "workloads/trace/formats.hpp"
 
 namespace topsim::workloads::trace {
@@ -32,30 +33,7 @@ namespace {
 using program::CollectiveKind;
 using program::Dimension;
 
-struct Word {
-  std::string_view text;
-  int line = 1, column = 1;
-};
-
-std::vector<Word> words_of(std::string_view text) {
-  std::vector<Word> words;
-  int line = 1;
-  std::size_t line_begin = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (c == '\n') {
-      ++line, line_begin = ++i;
-    } else if (c == ' ' || c == '\t' || c == '\r') {
-      ++i;
-    } else {
-      const std::size_t begin = i;
-      while (i < text.size() && std::string_view(" \t\r\n").find(text[i]) == std::string_view::npos) ++i;
-      words.push_back({text.substr(begin, i - begin), line, static_cast<int>(begin - line_begin) + 1});
-    }
-  }
-  words.push_back({{}, line, static_cast<int>(text.size() - line_begin) + 1});
-  return words;
-}
+using aicb::Word;
 
 struct Communication {
   CollectiveKind kind;
@@ -64,7 +42,7 @@ struct Communication {
 class Aicb {
  public:
   Aicb(const std::string& text, const std::string& file, std::uint32_t ranks)
-      : text_(text), file_(file), words_(words_of(text)), ranks_(ranks) {
+      : text_(text), file_(file), words_(aicb::words_of(text)), ranks_(ranks) {
     trace_.format = "aicb";
     trace_.file = file;
   }
@@ -170,6 +148,11 @@ class Aicb {
                        ep, product, 1 << 22));
     const std::uint32_t world = size("all_gpus", ranks_ > 0 ? ranks_ : static_cast<std::uint32_t>(product));
     trace_.ranks = world;
+    if (ranks_ == 0 && header_.count("all_gpus") == 0)
+      trace_.notes.push_back(
+          fmt::format("the file does not say how many ranks there are, taken: {}; --ranks N, or all_gpus: N "
+                      "in line 1, says more",
+                      world));
     const auto place = [&](const char* key) {
       const auto found = header_.find(key);
       return found == header_.end() ? words_.front() : found->second;
@@ -351,7 +334,14 @@ class Aicb {
       }
       if (!pass.communication || pass.bytes == 0) return;
       // ASTRA-sim issues nothing in a group of one, and then there is no update either.
-      if (trace_.groups[pass.communication->group].members.front().size() < 2) return;
+      const Group& group = trace_.groups[pass.communication->group];
+      if (group.members.front().size() < 2) {
+        if (alone_++ == 0)
+          trace_.notes.push_back(
+              fmt::format("line {}: {} is left out, as others may be: its group ({}) has one rank", row.line,
+                          name_of(pass.communication->kind), group.name));
+        return;
+      }
       Node call = node;
       call.kind = Kind::collective;
       call.duration = {};
@@ -387,6 +377,7 @@ class Aicb {
   std::map<std::string, Word> header_;
   std::map<std::int64_t, Word> checkpoints_, initiates_;  // by layer
   std::size_t nowhere_ = 0;                               // communications without a group
+  std::size_t alone_ = 0;                                 // and of a group of one
   Trace trace_;
   Names names_{trace_.names};
 };

@@ -29,8 +29,8 @@ struct AicbPolicy {
   bool sized = false;  // ASTRA-sim takes the size of its groups from its network: line 1 has to say it here
 };
 inline constexpr std::array<AicbPolicy, 11> kAicbPolicies{
-    {{"HYBRID_TRANSFORMER_FWD_IN_BCKWD", {kTensor, kTensor, kData}},
-     {"HYBRID_TRANSFORMER", {kTensor, kTensor, kData}},
+    {{"HYBRID_TRANSFORMER_FWD_IN_BCKWD", {kTensor, kTensor, kData}, true},
+     {"HYBRID_TRANSFORMER", {kTensor, kTensor, kData}, true},
      {"DATA", {kNowhere, kNowhere, kWorld}},
      {"MODEL", {kWorld, kWorld, kNowhere}},
      {"HYBRID_DATA_MODEL", {kTensor, kTensor, kData}, true},

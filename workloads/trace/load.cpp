@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "sim/base/error.hpp"
+#include "topology/import/encoding.hpp"
 #include "workloads/trace/formats.hpp"
 
 namespace topsim::workloads::trace {
@@ -39,6 +40,26 @@ std::string read_file(const std::string& path) {
   gzerror(file.get(), &state);
   if (state != Z_OK && state != Z_STREAM_END) fail(path, "the gzip data breaks off", "is the file cut off?");
   return text;
+}
+
+// JSON from which others make the traces that are read. Their names: mlcommons/chakra, pyproject.toml.
+void refuse_others_json(std::string_view text, const std::string& path) {
+  constexpr std::size_t kHead = 4096;  // characters; formats name themselves there
+  const std::string_view head = text.substr(0, kHead);
+  const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
+  if (has("topsim.trace")) return;
+  if (has("\"traceEvents\"") || has("\"schemaVersion\""))
+    fail(path, "is a trace of PyTorch's profiler (Kineto)",
+         "chakra_trace_link joins it with the execution trace of the same run, and chakra_converter PyTorch "
+         "makes NAME.<rank>.et of that");
+  if (has("\"schema\""))
+    fail(
+        path, "is an execution trace of PyTorch",
+        "chakra_converter PyTorch makes NAME.<rank>.et of it, after chakra_trace_link has joined it with the "
+        "profiler's trace");
+  if (has("\"globalMetadata\"") || has("_COLL_NODE\"") || has("COMP_NODE\""))
+    fail(path, "is Chakra's JSON, which is for people to read",
+         "name the NAME.<rank>.et of which chakra_jsonizer made it");
 }
 
 // "all_reduce.3.et.gz" -> ("all_reduce", 3); rank -1: the name has another form.
@@ -138,7 +159,11 @@ std::string detect_format(const std::string& path) {
   const std::string text = read_file(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) fail(path, "the file is empty");
-  if (text[first] == '{') return "native";
+  topology::refuse_utf16(text, path);
+  if (text[first] == '{') {
+    refuse_others_json(std::string_view(text).substr(first), path);
+    return "native";
+  }
   for (const char* policy : {"HYBRID_", "DATA", "MODEL", "MICRO", "DISTRIBUTED_INFERENCE"})
     if (text.compare(first, std::char_traits<char>::length(policy), policy) == 0) return "aicb";
   if (text.find("num_ranks") != std::string::npos || text[first] == '/') return "goal";
