@@ -27,6 +27,8 @@ class OwnFolder {
 };
 
 int main(int argc, char** argv) {
+  // What a person has set must not change what a test sees.
+  for (const char* variable : {"TOPSIM_CONFIG_PATH", "COLUMNS", "NO_COLOR", "TERM"}) unsetenv(variable);
   const OwnFolder folder;
   testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();

@@ -73,6 +73,8 @@ Outcome Executor::outcome() {
     out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));
   }
   out.events = engine_.events() + network_.events();
+  out.walks = lock_step_.walks();
+  out.remembered_walks = lock_step_.remembered();
   out.flows = carrier_.transfers() + isolated_.transfers();
   out.group_classes = system_.groups.size();
   if (!options_.explained) return out;

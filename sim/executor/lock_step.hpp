@@ -68,6 +68,9 @@ class LockStep {
   // Walks from `from`, where the members agree, to where the first of them would do something else than
   // compute or call the team's communicators one at a time, but not beyond `limit`.
   void walk(std::uint32_t team, SimTime from, SimTime limit, Walk& result);
+  // How many walks there were, and how many of them were not simulated since an equal one was known.
+  [[nodiscard]] std::uint64_t walks() const { return walks_; }
+  [[nodiscard]] std::uint64_t remembered() const { return remembered_; }
   // Gives every member the state and the trace at the end of `walk`, and its share of ops.
   void take_over(std::uint32_t team, const Walk& walk);
 
@@ -128,6 +131,7 @@ class LockStep {
   std::map<std::pair<std::uint16_t, Slots>, Streams> local_streams_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
   WalkMemory memory_;
+  std::uint64_t walks_ = 0, remembered_ = 0;
   // Of the current walk.
   std::optional<RankState> walker_;
   std::uint32_t leader_ = 0, budget_ = 0;

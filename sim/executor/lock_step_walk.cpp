@@ -119,7 +119,11 @@ void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
   look_around(team);
   const Duration host_free = host_free_ - from;
   describe(team, from, limit);
-  if (memory_.find(key_, from, host_free, walk)) return;
+  ++walks_;
+  if (memory_.find(key_, from, host_free, walk)) {
+    ++remembered_;
+    return;
+  }
   walker_ = world_.ranks[leader_];
   walker_->host_free = host_free_;
   synced_at_start_ = walker_->synced;

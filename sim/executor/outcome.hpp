@@ -127,6 +127,7 @@ struct Outcome {
   std::vector<LinkSample> link_samples;
   std::vector<PathLeg> critical_path;
   std::uint64_t events = 0, flows = 0, packets = 0;
+  std::uint64_t walks = 0, remembered_walks = 0;  // in lock-step (lock_step.hpp)
   std::size_t group_classes = 0;
   CollectiveForm form = CollectiveForm::pipelined;  // in which calls were carried, whatever was asked
   double least_efficiency = 1;                      // of a link that flows met on (RunOptions::congestion)

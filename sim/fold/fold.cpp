@@ -56,6 +56,7 @@ System fold(const program::Program& program, const topology::Router& router,
   System system = assemble(program, router.topology(), shapes, groups, ranks, lowering, detours, incidence,
                            incidence.graph().classes(options.fold), options);
   system.folded = options.fold;
+  system.refined = static_cast<std::uint32_t>(incidence.graph().size());
   return system;
 }
 }  // namespace topsim::fold

@@ -95,6 +95,7 @@ struct System {
   // op_shape[program class][op]: which of its group's activities a collective, send or host copy asks for.
   std::vector<std::vector<std::uint32_t>> op_shape;
   bool folded = true;
+  std::uint32_t refined = 0;  // items of the graph that was refined
 };
 
 struct FoldOptions {

@@ -20,7 +20,7 @@ std::unique_ptr<Network> make(std::span<const double> capacities) {
 constexpr std::array<Model, 4> kModels{{
     {"analytic", "no sharing: every transfer has its links to itself; a lower bound, for plan search",
      "no parameters", false, make<AnalyticNetwork>},
-    {"flow", "fluid: concurrent transfers share links by weighted max-min fairness", "no parameters", true,
+    {"flow", "concurrent transfers share links by weighted max-min fairness", "no parameters", true,
      make<FlowNetwork>},
     {"packet", "every packet of every queue pair: PFC, credits, ECN and congestion control, hash collisions",
      "network.packet: MTU 4096, the fabric's own flow control", false, nullptr, true},

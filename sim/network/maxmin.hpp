@@ -73,6 +73,14 @@ class MaxMin {
   [[nodiscard]] LinkIndex bottleneck(Activity activity) const;
   [[nodiscard]] LinkRecord record(LinkIndex link, SimTime now) const;
   [[nodiscard]] std::uint64_t solves() const { return solves_; }
+  // How often what makes large components cheap was used, for tests: that they are right says nothing where
+  // none of these is above 0.
+  struct Shortcuts {
+    std::uint64_t regions = 0;  // shared a part only
+    std::uint64_t resumes = 0;  // went on from a snapshot
+    std::uint64_t rows = 0;     // froze a remembered row
+  };
+  [[nodiscard]] const Shortcuts& shortcuts() const { return shortcuts_; }
   // Throws InternalError unless capacity is kept and every activity has a bottleneck. Debug builds call it
   // after every solve.
   void check() const;
@@ -302,5 +310,6 @@ class MaxMin {
   std::vector<std::uint32_t> solved_in_;      // by component root
   std::uint32_t round_ = 0;
   std::uint64_t solves_ = 0;
+  Shortcuts shortcuts_;
 };
 }  // namespace topsim::network

@@ -31,6 +31,7 @@ void MaxMin::solve_regions(std::uint32_t largest, SimTime now) {
   if (started_.size() <= most) seed_region();
   if (started_.size() <= most && solve_region(most, now)) {
     ++solves_;
+    ++shortcuts_.regions;
     pause_ = 0;
     return;
   }

@@ -219,6 +219,7 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
     in_order = frozen_in_[index] == round_ ||
                (open_[index] == 0 && filled(index) <= links_[index].capacity * (1 + kRounding));
   }
+  shortcuts_.resumes += static_cast<std::uint64_t>(in_order);
   if (in_order) return true;
   history.resume = from;
   history.order.resize(std::size_t{from} * history.stride);
@@ -276,6 +277,7 @@ void MaxMin::freeze(LinkIndex index) {
     build_row(index);
   const Filling per_share{link.level, -1};
   if (row.valid) {
+    ++shortcuts_.rows;
     for (const RowEntry& entry : row.entries) {
       filling_[entry.link] += entry.count * row.shares[entry.share] * per_share;
       open_[entry.link] -= entry.count;

@@ -56,6 +56,7 @@ TEST(FailIf, RefusesAFigureOfAnotherKind) {
   }
   try {
     (void)parse_condition("step_time > 3 GB");
+    FAIL();
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.problems().front().message,
                 testing::HasSubstr("\"3 GB\" is no figure for step.seconds, which is a time"));

@@ -97,6 +97,15 @@ TEST(Meshes, RcclTakesTreesBetweenBoxesAndTheProtocolBySize) {
   }
 }
 
+// LL128 up to 9,437,184 B over two boxes, and beyond up to 3.8 times that, 35,861,299.2 B.
+TEST(Meshes, RcclTakesLl128ToTheByte) {
+  for (const auto& [nodes, last] : {std::pair(2U, 9'437'184), std::pair(3U, 35'861'299)}) {
+    const Cluster cluster(boxes("mi300x-8", nodes, "roce-400g"));
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, last).protocol, Protocol::ll128) << nodes;
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, last + 1).protocol, Protocol::simple) << nodes;
+  }
+}
+
 // What RCCL printed on two boxes of MI350X: trees in LL128 at 32 MiB, a ring in LL128 at 64 MiB and in Simple
 // at 128 MiB (ROCm/rocm-systems, pull request 9406, before the change). In one box it gathers directly up to
 // 8 MiB, twice as far as on gfx942.

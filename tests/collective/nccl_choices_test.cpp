@@ -98,13 +98,16 @@ TEST(NcclTables, EveryGraphHasTheChannelsSpeedsAndPathTypesThatNcclFinds) {
 }
 
 TEST(NcclTables, LatenciesAndBandwidthsAreThoseOfTheTuner) {
+  int rows = 0;
   for (const auto& row : test::rows_of(test::golden("costs.csv"))) {
     const Model& model = model_of(row[0], std::stoi(row[1]), row[2] == "1");
     const Cost& cost = model.tuner.cost(kind_of(row[3]), algorithm_of(row[4]), protocol_of(row[5]));
     const std::string where = fmt::format("{}", fmt::join(row, " "));
     EXPECT_NEAR(cost.latency, std::stod(row[6]), 0.051) << where;  // printed with one decimal
     EXPECT_NEAR(cost.bandwidth, std::stod(row[7]), 0.051) << where;
+    ++rows;
   }
+  EXPECT_GT(rows, 800);
 }
 
 TEST(NcclTables, AlgorithmProtocolAndChannelsAgree) {
@@ -128,12 +131,15 @@ TEST(NcclTables, AlgorithmProtocolAndChannelsAgree) {
                                      name_of(choice.protocol), choice.channels, row[6], row[7], row[8]);
     }
   }
+  int rows = 0;
   for (const auto& [key, tally] : tallies) {
+    rows += tally.rows;
     const double share = static_cast<double>(tally.agree) / tally.rows;
     fmt::print("{:16} {:14} {:5} of {:5} rows agree ({:.1f} %)\n", key.first, key.second, tally.agree,
                tally.rows, 100 * share);
     EXPECT_GE(share, 0.95) << key.first << " " << key.second;
   }
+  EXPECT_GT(rows, 4800);
   fmt::print("{}", disagreements);
 }
 

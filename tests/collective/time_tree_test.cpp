@@ -14,12 +14,12 @@ TEST(TimeTree, ATreeOverPcieBoxesIsNotFasterThanInOne) {
     return seconds(bench(form, false, {Bytes(64 << 20), Bytes(64 << 20), 2})[0].time);
   };
   EXPECT_GE(took(2), took(1));
-  EXPECT_LT(took(2), 1.5 * took(1));
+  EXPECT_LT(took(2), 1.2 * took(1));
 }
 
 // A chain of eight A100 behind one NIC: pieces of 512 KiB and two channels at 1 MiB. Only the two hops
 // between the boxes wait for the NIC, each 0.75 x 1 MiB / 0.985 of its rate, so at 25 Gbit/s (3.125 GB/s)
-// instead of 100 they take 2 x (0.255 - 0.064) ms longer; the last piece's way out adds 0.25 ms.
+// instead of 100 they take 2 x (0.255 - 0.064) = 0.382 ms longer.
 TEST(TimeTree, ASlowNicDoesNotSlowTheHopsInsideABox) {
   const auto took = [](const char* link) {
     scenario::Scenario scenario;
@@ -32,6 +32,6 @@ TEST(TimeTree, ASlowNicDoesNotSlowTheHopsInsideABox) {
                        .rows[0]
                        .time);
   };
-  EXPECT_LT(took("roce-25g") - took("roce-100g"), 0.7e-3);
+  EXPECT_NEAR(took("roce-25g") - took("roce-100g"), 0.382e-3, 0.03e-3);
 }
 }  // namespace topsim::collective::time_tree_test

@@ -25,6 +25,27 @@ TEST(LinkSampler, TheLastWindowEndsWithTheRun) {
   EXPECT_NEAR(samples[1].rate, 25e6, 1);
 }
 
+// 100 and 300 bytes in turn: as many windows as there may be, 512, become 256 of 20 us with 400 bytes each,
+// 20 MB/s. The next ends at 512 x 10 + 20 us.
+TEST(LinkSampler, JoinsNeighboursWhereThereAreTooManyWindows) {
+  LinkSampler sampler(1, at(0));
+  double carried = 0;
+  for (int window = 0; window < 512; ++window) {
+    ASSERT_EQ(sampler.next(), at(10 * (window + 1)));
+    carried += window % 2 == 0 ? 100 : 300;
+    sampler.sample([&](std::uint32_t) { return carried; });
+  }
+  EXPECT_EQ(sampler.next(), at(5120 + 20));
+  sampler.sample([&](std::uint32_t) { return carried + 800; });
+  sampler.finish(at(5140), [&](std::uint32_t) { return carried + 800; });
+  const std::vector<LinkSample> samples = sampler.samples({0});
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0].time, at(0));
+  EXPECT_NEAR(samples[0].rate, 20e6, 1);
+  EXPECT_EQ(samples[1].time, at(5120));
+  EXPECT_NEAR(samples[1].rate, 40e6, 1);
+}
+
 // A rate that stays is told once.
 TEST(LinkSampler, ARateThatStaysIsOneSample) {
   LinkSampler sampler(1, at(0));

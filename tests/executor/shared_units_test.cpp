@@ -154,11 +154,13 @@ TEST_F(SharedUnits, WhatCopyEnginesMoveIsNotAShareOfUnits) {
   EXPECT_DOUBLE_EQ(rank.pace_of(kernel).shared, 2);
 }
 
-// Two ranks that compute and gather in turn, walked as one and event by event.
+// Two ranks that compute and gather in turn, walked as one and event by event. The second step is like the
+// first, so its walks are remembered.
 TEST(SharedUnitsInLockStep, WalksWaitAndPayLikeEvents) {
   for (const bool in_launch_order : {false, true}) {
     std::vector<Duration> steps;
     std::vector<Duration> each;
+    std::vector<std::uint64_t> events;
     for (const bool walks : {false, true}) {
       SmallWorld world(2);
       world.walks = walks;
@@ -182,7 +184,11 @@ TEST(SharedUnitsInLockStep, WalksWaitAndPayLikeEvents) {
       for (const CollectiveRecord& record : outcome.collectives) each.push_back(record.each);
       steps.push_back(outcome.ranks[0].steps[1].busy);
       steps.push_back(outcome.ranks[0].steps[1].communication);
+      events.push_back(outcome.events);
+      EXPECT_EQ(outcome.walks > 0, walks);
+      EXPECT_EQ(outcome.remembered_walks > 0, walks);
     }
+    EXPECT_LT(events[1], events[0] / 2);
     const std::size_t half = steps.size() / 2;
     EXPECT_TRUE(std::equal(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(half),
                            steps.begin() + static_cast<std::ptrdiff_t>(half)));

@@ -1,6 +1,7 @@
 // Seeded random sharing problems for the property tests.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -47,6 +48,66 @@ inline RandomCase random_case(std::uint64_t seed) {
     result.transfers.push_back(transfer);
   }
   return result;
+}
+
+// Between all pairs of ends, over trunks: one large component that mostly loses activities. A few start late.
+inline RandomCase all_pairs_case(std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  RandomCase problem;
+  const LinkIndex ends = static_cast<LinkIndex>(10 + below(20));
+  problem.capacities.assign(2 * ends + 8, 1e9);
+  for (LinkIndex trunk = 2 * ends; trunk < 2 * ends + 8; ++trunk)
+    problem.capacities[trunk] = 1e9 * static_cast<double>(1 + below(6));
+  for (LinkIndex from = 0; from < ends; ++from) {
+    for (LinkIndex to = 0; to < ends; ++to) {
+      const auto trunk = static_cast<LinkIndex>(2 * ends + below(8));
+      const bool late = below(100) == 0;
+      problem.transfers.push_back({1e6 + static_cast<double>(below(500'000)),
+                                   below(20) == 0 ? 2e7 : 0,
+                                   static_cast<double>(1 + below(2)),
+                                   {},
+                                   SimTime(Duration(late ? 3'000'000'000 : 0)),
+                                   {{from, 1}, {trunk, 0.5}, {ends + to, 1}}});
+    }
+  }
+  std::stable_sort(problem.transfers.begin(), problem.transfers.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  return problem;
+}
+
+// Calls within nodes, messages between neighbours and a few rings through all nodes come and go: one large
+// component of which every change concerns a part. Of a node: its switch, its NIC, its other switch.
+struct Neighbours {
+  static constexpr LinkIndex kNodes = 20, kTrunk = 2 * kNodes, kOther = kTrunk + 1;
+};
+inline RandomCase neighbours_case(std::mt19937_64& random) {
+  constexpr LinkIndex kNodes = Neighbours::kNodes, kTrunk = Neighbours::kTrunk;
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  RandomCase problem;
+  problem.capacities.assign(Neighbours::kOther + kNodes, 4e9);
+  for (LinkIndex node = 0; node < kNodes; ++node) problem.capacities[kNodes + node] = 1e9;
+  problem.capacities[kTrunk] = below(2) == 0 ? 1e12 : 5e9;  // ample, or a bottleneck now and then
+  for (int t = 0; t < 600; ++t) {
+    const auto node = static_cast<LinkIndex>(below(kNodes));
+    const LinkIndex next = (node + 1) % kNodes;
+    const double cap = below(4) == 0 ? 5e8 : 0, weight = static_cast<double>(1 + below(4));
+    const SimTime start(Duration(static_cast<std::int64_t>(below(20'000)) * 1'000'000));
+    const double bytes = 1e6 + static_cast<double>(below(1'000'000));
+    RandomTransfer transfer{bytes, cap, weight, {}, start, {}};
+    const std::uint64_t kind = below(20);
+    if (kind == 0)  // a ring
+      for (LinkIndex each = 0; each < kNodes; ++each)
+        transfer.usage.insert(transfer.usage.end(),
+                              {{each, 0.9}, {kNodes + each, each % 3 == 0 ? 0.2 : 0.1}});
+    else if (kind < 8)
+      transfer.usage = {{kNodes + node, 1}, {kTrunk, 1}, {kNodes + next, 1}};
+    else
+      transfer.usage = {{node, 1 + 0.5 * static_cast<double>(below(3))}};
+    problem.transfers.push_back(transfer);
+  }
+  std::stable_sort(problem.transfers.begin(), problem.transfers.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  return problem;
 }
 
 // Runs to the end; the completion time of each transfer, by its place in the case.

@@ -193,14 +193,84 @@ TEST(Timely, CutsByTheExcessOverItsUpperLimit) {
   EXPECT_NEAR(pair.rate(2_ms) / kLine, 0.6, 1e-6);
 }
 
-// Every packet is marked, so alpha stays 1: one cut per window, by half.
+// One round trip a window of 50 packets, sent at the beginning of a millisecond; the rate behind it, of the
+// line's.
+class TimelyTrips : public Pair {
+ public:
+  TimelyTrips() : Pair(CongestionControlKind::timely, {}) {}
+  double trip(Duration takes) {
+    const Duration sent = window_ * 1_ms;
+    row().next = 50 * (window_ + 1);
+    acknowledge({50 * window_ + 1, false, sent.count(), nullptr}, sent + takes);
+    ++window_;
+    return rate(sent + takes) / kLine;
+  }
+
+ private:
+  std::uint32_t window_ = 0;
+};
+
+// Between the limits of 50 and 500 us the slope g of the round trips decides: g <- (1 - 0.875) g + 0.875 (rtt
+// - last). 4 us more give g = 3.5 us, of the least round trip of 20 us 0.175: the rate is multiplied by 1 -
+// 0.8 x 0.175 = 0.86. The same again: g = 0.4375 us, 1 - 0.8 x 0.021875 = 0.9825. 4 us less: g < 0, so the
+// rate rises by 10 Mbit/s for each 10 Gbit/s of the line.
+TEST(Timely, FollowsTheSlopeBetweenItsLimits) {
+  TimelyTrips pair;
+  pair.trip(100_us);
+  EXPECT_NEAR(pair.trip(104_us), 0.86, 1e-6);
+  EXPECT_NEAR(pair.trip(104_us), 0.86 * 0.9825, 1e-6);
+  EXPECT_NEAR(pair.trip(100_us), 0.86 * 0.9825 + 0.001, 1e-6);
+}
+
+// Below 50 us nothing but the number of rises counts: after five of 0.001 they are 0.005 each.
+TEST(Timely, RisesFasterFromTheSixthTimeOn) {
+  TimelyTrips pair;
+  pair.trip(1_ms);
+  EXPECT_NEAR(pair.trip(1_ms), 0.6, 1e-6);
+  for (int rise = 1; rise <= 5; ++rise) EXPECT_NEAR(pair.trip(40_us), 0.6 + 0.001 * rise, 1e-6);
+  EXPECT_NEAR(pair.trip(40_us), 0.610, 1e-6);
+  EXPECT_NEAR(pair.trip(1_ms), 0.610 * 0.6, 1e-6);
+  EXPECT_NEAR(pair.trip(40_us), 0.610 * 0.6 + 0.001, 1e-6);  // counted anew
+}
+
+// Windows of 50 packets, of which every second is marked in the first three. What is acknowledged beyond the
+// end of a window ends it (RFC 8257, section 3.3), and counts for it: the first has the packets 1 to 51, of
+// which 25 are marked, the others 50 each. alpha <- 15/16 alpha + 1/16 of the marked share, from 1; the first
+// mark of a window cuts by alpha / 2. Every window adds 615 Mbit/s, 0.015375 of the line, if it is not cut.
+TEST(Dctcp, CutsByTheShareOfMarkedPacketsAndRisesOnceAWindow) {
+  Pair pair(CongestionControlKind::dctcp, {});
+  const auto window = [&](std::uint32_t w, bool marks) {
+    std::vector<double> rates;
+    pair.row().next = 50 * (w + 1);
+    for (std::uint32_t n = 50 * w + 1; n <= 50 * (w + 1); ++n) {
+      pair.acknowledge({n, marks && n % 2 == 0, 0, nullptr}, 1_us);
+      rates.push_back(pair.rate(1_us) / kLine);
+    }
+    EXPECT_NEAR(rates[1], rates.back(), 1e-6);  // nothing changes after the second
+    return std::pair(rates.front(), rates.back());
+  };
+  constexpr double kRise = 0.615 / 40;
+  EXPECT_NEAR(window(0, true).second, 0.5, 1e-6);
+  double alpha = 15.0 / 16 + 25.0 / 51 / 16, rate = (0.5 + kRise) * (1 - alpha / 2);
+  EXPECT_NEAR(window(1, true).second, rate, 1e-6);
+  alpha = 15.0 / 16 * alpha + 0.5 / 16, rate = (rate + kRise) * (1 - alpha / 2);
+  EXPECT_NEAR(window(2, true).second, rate, 1e-6);
+  for (std::uint32_t w = 3; w < 6; ++w) {
+    const auto [first, last] = window(w, false);
+    rate += kRise;
+    EXPECT_NEAR(first, rate, 1e-6);
+    EXPECT_NEAR(last, rate, 1e-6);
+  }
+}
+
+// Every packet is marked, so alpha stays 1: one cut per window, by half, and no rise.
 TEST(Dctcp, HalvesOnceAWindowWhenAllIsMarked) {
-  CongestionControl spec;
-  spec.dctcp.additive_increase = BytesPerSecond(0);
-  Pair pair(CongestionControlKind::dctcp, spec);
-  pair.row().next = 50;
-  for (std::uint32_t n = 1; n <= 50; ++n) pair.acknowledge({n, true, 0, nullptr}, 1_us);
-  EXPECT_NEAR(pair.rate(1_us) / kLine, 0.5, 1e-6);
+  Pair pair(CongestionControlKind::dctcp, {});
+  for (std::uint32_t w = 0; w < 3; ++w) {
+    pair.row().next = 50 * (w + 1);
+    for (std::uint32_t n = 50 * w + 1; n <= 50 * (w + 1); ++n) pair.acknowledge({n, true, 0, nullptr}, 1_us);
+    EXPECT_NEAR(pair.rate(1_us) / kLine, std::pow(0.5, w + 1), 1e-6);
+  }
 }
 
 // CCTI rises by one with each notification and falls by one every 153.6 us. At index i a packet is followed

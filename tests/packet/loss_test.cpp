@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
@@ -49,6 +50,8 @@ TEST(Recovery, SendsAgainWhatWasLostWhereDataAloneFindNoBuffer) {
   EXPECT_EQ(last[0], last[1]);
 }
 
+// Each of 10,000 packets is lost q / (1 - q) times, give or take four standard deviations: 203 +- 57 times of
+// all where p = 1e-2.
 TEST(SelectiveRepeat, LosesLittleMoreThanWhatIsLost) {
   for (const double p : {1e-4, 1e-3, 1e-2}) {
     const Outcome outcome = incast(1, Bytes(10'000'000), ns3_link(), losing(p, Recovery::selective_repeat));
@@ -56,6 +59,8 @@ TEST(SelectiveRepeat, LosesLittleMoreThanWhatIsLost) {
     // If the end of the flow is lost it waits for a timer: 320 us, where the flow takes 845.
     EXPECT_GT(outcome.flows[0].goodput, 12.5e9 / 1.052 * (1 - q) * 0.7) << p;
     EXPECT_LE(outcome.counters.repeats, outcome.counters.drops + 110) << p;
+    const double lost = 1e4 * q / (1 - q);
+    EXPECT_NEAR(static_cast<double>(outcome.counters.drops), lost, 4 * std::sqrt(lost)) << p;
   }
 }
 
@@ -76,11 +81,21 @@ TEST(SelectiveRepeat, SendsWhatATimerCallsLostOnceATimeout) {
   EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected, q = 1 - 0.7^2
 }
 
+// A message of one packet on links that lose half of all packets: only the timer notices a loss, 100 us or
+// more after the packet was sent. Over two links q = 1 - 0.5^2 = 0.75 of all are lost, so a message loses
+// q / (1 - q) = 3 on average, with a variance of q / (1 - q)^2 = 12: 60 +- 15.5 of 20 messages.
 TEST(Timer, BringsBackALostTail) {
-  // A message of one packet on links that lose half of all packets: only the timer notices a loss.
-  PacketSpec spec = losing(0.5, Recovery::go_back_n);
-  const Outcome outcome = incast(1, 1000_B, ns3_link(), spec);
-  EXPECT_GT(outcome.flows[0].delivered, Duration{});
+  double drops = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    PacketSpec spec = losing(0.5, Recovery::go_back_n);
+    spec.seed = seed;
+    const Outcome outcome = incast(1, 1000_B, ns3_link(), spec);
+    const auto lost = static_cast<std::int64_t>(outcome.counters.drops);
+    EXPECT_GT(outcome.flows[0].delivered, lost * spec.loss.timeout_low) << seed;
+    EXPECT_LT(outcome.flows[0].delivered, lost * spec.loss.timeout + 10_us) << seed;
+    drops += static_cast<double>(lost);
+  }
+  EXPECT_NEAR(drops, 60, 2 * 15.5);
 }
 
 TEST(Buffers, WithoutFlowControlDropAndRecover) {

@@ -81,24 +81,27 @@ TEST(Static, ChoosesOneOfSeveralGivenPathsByTheDestination) {
 TEST(Adaptive, KeepsFourFlowsOverFourSpinesAtFullRate) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Outcome outcome = run_flows(four_spines(control), across(), with(PathChoice::adaptive));
+    EXPECT_GT(outcome.last_delivered, 163_us);  // full rate
     EXPECT_LT(outcome.last_delivered, 168_us);
     EXPECT_EQ(outcome.counters.repeats, 0U);
   }
 }
 
 // Without collisions HPCC only keeps its target of 95 %: 8 MB at 0.95 x 48.5 GB/s (50 GB/s x 4096 / 4220
-// bytes with gap and telemetry) take 173 us.
+// bytes with gap and telemetry) take 173 us. It comes within a tenth of that.
 TEST(Adaptive, LeavesHpccNearItsTarget) {
   PacketSpec spec = with(PathChoice::adaptive);
   spec.congestion_control.kind = CongestionControlKind::hpcc;
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), spec);
-  EXPECT_LT(outcome.last_delivered, 200_us);
+  EXPECT_GT(outcome.last_delivered, 172_us);
+  EXPECT_LT(outcome.last_delivered, 173_us * 1.1);
 }
 
 // Spraying at random fills the queues a little more than adaptive routing and loses little: 163 us would be
 // full rate.
 TEST(Spray, ComesCloseToFullRate) {
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), with(PathChoice::spray));
+  EXPECT_GT(outcome.last_delivered, 163_us);
   EXPECT_LT(outcome.last_delivered, 180_us);
   EXPECT_EQ(outcome.counters.repeats, 0U);
 }
@@ -135,8 +138,9 @@ TEST(Permutation, OverAFullBisectionFatTreeIsNearLineRateWhenAdaptive) {
   const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::credit});
   const Outcome outcome =
       run_flows(fabric, permutation(fabric, Bytes(2'000'000), 1), with(PathChoice::adaptive));
-  // 2 MB at 49.68 GB/s = 40.3 us, six links of 500 ns.
-  EXPECT_LT(outcome.last_delivered, 60_us);
+  // 2 MB at 49.68 GB/s = 40.3 us, six links of 500 ns: 43.3 us, and now and then a packet waits for another.
+  EXPECT_GT(outcome.last_delivered, 43_us);
+  EXPECT_LT(outcome.last_delivered, 43.3 * 1.1 * 1_us);
 }
 
 TEST(RingAllReduce, OnAnIdleSwitchTakesTwoNMinusOneSteps) {

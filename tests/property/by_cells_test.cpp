@@ -53,7 +53,7 @@ void expect_same(const fold::System& a, const fold::System& b) {
 
 TEST(FoldingByCells, ComesToTheClassesOfSingleLinks) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
-  std::size_t classes = 0, ranks = 0;
+  std::size_t classes = 0, ranks = 0, refined = 0, single = 0;
   int folded = 0;
   const std::uint64_t cases = std::getenv("TOPSIM_FULL") != nullptr ? 2000 : 64;
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
@@ -99,9 +99,11 @@ TEST(FoldingByCells, ComesToTheClassesOfSingleLinks) {
     ++folded;
     classes += by_cells.ranks.size();
     ranks += program.ranks;
+    refined += by_cells.refined, single += one_by_one.refined;
     if (HasFailure()) break;
   }
   EXPECT_GT(folded, 50);
+  EXPECT_LT(refined, single * 4 / 5) << "hardly any case began with whole nodes";
   EXPECT_LT(classes, ranks / 2) << "the sample hardly folds: it does not test folding";
 }
 }  // namespace topsim::property::by_cells_test

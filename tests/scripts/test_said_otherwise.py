@@ -143,9 +143,12 @@ class WorseFabrics(unittest.TestCase):
                     with self.subTest(model=model, link=link, routing=routing):
                         fabric = {"link": link, "routing": routing}
                         best = self.time(model, fabric)
-                        slower = {"use": link, "latency": "5 us"}, {"use": link, "bandwidth": "200 Gbit/s"}
-                        for worse in (*({**fabric, "link": each} for each in slower), {**fabric, "oversubscription": 2}):
-                            self.assertGreater(self.time(model, worse), 0.998 * best, worse)  # packets choose paths
+                        # Of about 140 us: 3 steps over 2 cables of 4 us more are 24 us; half of the rate adds 3 MiB at
+                        # 48.5 GB/s, 65 us, less what hosts and switches hold up anyway.
+                        for worse in {"latency": "5 us"}, {"bandwidth": "200 Gbit/s"}:
+                            self.assertGreater(self.time(model, {**fabric, "link": {"use": link, **worse}}), 1.15 * best)
+                        # The ring crosses each leaf once: nothing is lost, and packets choose paths.
+                        self.assertGreater(self.time(model, {**fabric, "oversubscription": 2}), 0.998 * best)
                         half = {"kind": "link_degraded", "target": "node0/nic0 -> leaf0", "at": "0 s", "factor": 0.5}
                         self.assertGreater(self.time(model, fabric, [half]), 1.05 * best)
                         self.assertEqual(self.time(model, fabric, [{**half, "factor": 1}]), best)
