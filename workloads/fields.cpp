@@ -168,8 +168,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  default_text("follows from the accelerators"))
           .field("cp", &PlanSpec::cp, "context-parallel size", between(1, kMostRanks))
           .field("ep", &PlanSpec::ep, "expert-parallel size", between(1, kMostRanks), default_text("1"))
-          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", between(1, kMostRanks),
-                 default_text("tp; 1 where ep x tp does not divide a stage's ranks"))
+          .field(
+              "etp", &PlanSpec::etp, "tensor-parallel size inside an expert", between(1, kMostRanks),
+              default_text("tp; 1 where ep x tp does not divide a stage's ranks, and in inference with ep"))
           .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage",
                  between(1, 1024))
           .field("stage_layers", &PlanSpec::stage_layers,
@@ -255,6 +256,10 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "hide behind kernels; DualPipe does; inference: two micro-batches (two-batch overlap)")
           .field("redundant_experts", &PlanSpec::redundant_experts,
                  "inference: copies of experts beside the model's, so that ep divides both together")
+          .field("memory_utilization", &PlanSpec::memory_utilization,
+                 "inference: share of an accelerator's memory that weights, activations and the cache may "
+                 "fill (vLLM's gpu_memory_utilization); the rest is the driver's, NCCL's and CUDA graphs'",
+                 between(0.01, 1), default_text("0.9"))
           .field("rank_order", &PlanSpec::rank_order, "dimensions, the fastest first",
                  std::make_shared<const RankOrder>(), default_text("tp, cp, ep, dp, pp"));
   return object;
@@ -299,7 +304,9 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
               "tasks prefill and decode: layers' weights in memory, expanded for products in gemm's format",
               names<WeightFormat>({{"fp8", WeightFormat::fp8},
                                    {"int8", WeightFormat::int8},
-                                   {"int4", WeightFormat::int4, "GPTQ, AWQ"}}),
+                                   {"int4", WeightFormat::int4, "GPTQ, AWQ"},
+                                   {"nvfp4", WeightFormat::nvfp4},
+                                   {"mxfp4", WeightFormat::mxfp4}}),
               default_text("as gemm"))
           .field("amax_reduction", &PrecisionSpec::amax_reduction,
                  "delayed scaling (fp8 with scales known beforehand): ranks that share tensors' maxima after "
@@ -308,8 +315,10 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                                        {"tensor", AmaxReduction::tensor, "tensor and context ranks"},
                                        {"all", AmaxReduction::all, "all ranks of a stage"}}),
                  default_text("the framework's"))
-          .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
-                 default_text("as activations"))
+          .field(
+              "dispatch", &PrecisionSpec::dispatch,
+              "tokens on their way to experts; fp8 of deepep and hybridep has an fp32 scale for 128 numbers",
+              default_text("as activations; inference by deepep with gemm of 8 bits: fp8"))
           .shorthand("gemm");
   return object;
 }

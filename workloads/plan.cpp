@@ -71,6 +71,7 @@ Plan resolve(const WorkloadSpec& given, std::uint32_t accelerators) {
   if (std::int64_t{plan.tp} * plan.cp * plan.pp * plan.dp > std::numeric_limits<int>::max())
     mistakes.finish();
   set_batches(spec, workload.model.layers, plan, mistakes);
+  set_dispatch(workload, plan);
   check_rank_order(spec, plan, mistakes);
   set_stage_times(workload.compute.stage_times, plan, mistakes);
   set_sequence_parallel(workload, defaults, plan, mistakes);

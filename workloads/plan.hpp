@@ -149,6 +149,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   AmaxReduction amax_reduction = AmaxReduction::none;
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
   double kept_gradient_bytes = 4;       // of reduced ones
+  double memory_share = 1;              // of an accelerator's memory, that a step may fill
   double parameter_bytes = 2;           // working copy
   double narrow_copy_bytes = 0;         // kept beside it, of each parameter that is no end's
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
@@ -197,22 +198,24 @@ struct Plan : KernelFacts, ExchangeFacts {
     return frozen() && (frozen_weights == Precision::nf4 || frozen_weights == Precision::nf4_double);
   }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
-  // All local experts in one kernel, which reads only the experts that have tokens (vLLM and SGLang,
-  // fused_moe: moe_align_block_size).
   // DeepEP's low-latency kernels, those of decode steps: a token goes to each of its experts over the link
   // that reaches it, without a stop in between, to where the expert's product reads it; answers are summed on
   // arrival (deepseek-ai/DeepEP, csrc/kernels/internode_ll.cu).
   [[nodiscard]] bool low_latency_exchange() const {
     return task == Task::decode && experts.dispatcher == TokenDispatcher::deepep;
   }
+  // All local experts in one kernel, which reads only the experts that have tokens (vLLM and SGLang,
+  // fused_moe: moe_align_block_size).
   [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
   // All experts are here, computed one after the other as the host asks for their rows; none drops tokens.
   [[nodiscard]] bool looped_experts() const {
     return expert_loop && !inference() && ep == 1 && etp == 1 && tp == 1 && !experts.padding &&
            experts.load == 1;
   }
-  // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
-  [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
+  // Experts are divided over the tensor ranks, each of which has all tokens; nothing is dispatched.
+  [[nodiscard]] bool sliced_experts() const {
+    return inference() && ep * etp == tp && (ep == 1 || experts.dispatcher == TokenDispatcher::alltoall);
+  }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Two copies of the model run through the ranks from both ends (DualPipe).
   [[nodiscard]] bool mirrored() const { return traits(schedule).second_chunk == SecondChunk::mirrored; }

@@ -38,7 +38,7 @@ enum class Precision : std::uint8_t {
   nf4_double
 };
 // The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).
-enum class WeightFormat : std::uint8_t { fp8, int8, int4 };
+enum class WeightFormat : std::uint8_t { fp8, int8, int4, nvfp4, mxfp4 };
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers, micro_pipeline };
@@ -151,8 +151,9 @@ struct PlanSpec {
   std::optional<TokenDispatcher> token_dispatcher;  // alltoall
   std::optional<int> dispatcher_sms;                // of DeepEP's and HybridEP's kernels
   bool overlap_expert_exchange = false;             // of two passes behind each other's kernels
-  int redundant_experts = 0;            // inference: copies of experts on other ranks, all layers alike
-  std::vector<std::string> rank_order;  // fastest first; empty: tp, cp, ep, dp, pp
+  int redundant_experts = 0;                 // inference: copies of experts on other ranks, all layers alike
+  std::optional<double> memory_utilization;  // inference: share of the accelerator's memory
+  std::vector<std::string> rank_order;       // fastest first; empty: tp, cp, ep, dp, pp
 };
 
 // Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).

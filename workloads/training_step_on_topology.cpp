@@ -56,10 +56,30 @@ std::string why_not_so_narrow(Precision format, const topology::Accelerator& acc
                                     : "";
 }
 
-// Engines that serve a model widen weights of 8 bits and run.
+// Engines that serve a model keep narrow weights on a chip that has no units for them, and multiply in 16
+// bits (vLLM: Marlin's kernels, "Weight-only FP4 compression will be used").
+void require_served_format(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
+  const Precision format = workload.precision.gemm;
+  const bool blocks = format == Precision::mxfp8 || format == Precision::nvfp4;
+  const bool nvidia = topology::is_nvidia(accelerator);
+  if (bytes_of(format) >= 2) return;
+  const bool multiplies = blocks ? scales_blocks(accelerator) && (nvidia || format == Precision::mxfp8)
+                                 : accelerator.dense_flops.contains("fp8");
+  if (multiplies) return;
+  Problem problem;
+  problem.path = "workload.precision";
+  problem.message = fmt::format("{} has no units that multiply in {}", accelerator.name, name_of(format));
+  problem.help = fmt::format(
+      "engines multiply in 16 bits there: \"precision\": {{\"gemm\": \"{}\", \"weights\": \"{}\"}}",
+      accelerator.dense_flops.contains("bf16") ? "bf16" : "fp16",
+      format == Precision::nvfp4 ? "nvfp4" : "fp8");
+  throw ConfigError({problem});
+}
+
 void require_narrow_products(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
-  const bool trains = workload.task != Task::prefill && workload.task != Task::decode;
-  if (!trains || bytes_of(workload.precision.gemm) >= 2) return;
+  if (workload.task == Task::prefill || workload.task == Task::decode)
+    return require_served_format(workload, accelerator);
+  if (bytes_of(workload.precision.gemm) >= 2) return;
   const std::string why = why_not_so_narrow(workload.precision.gemm, accelerator);
   if (why.empty()) return;
   Problem problem;

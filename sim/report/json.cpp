@@ -38,10 +38,12 @@ json throughput_json(const metrics::Throughput& rates) {
 json memory_json(const Memory& memory) {
   json parts = json::object();
   for (const MemoryPart& part : memory.parts) parts[part.name] = part.bytes.value();
-  return {{"fits", memory.fits},
-          {"per_accelerator_bytes", memory.per_accelerator.value()},
-          {"capacity_bytes", memory.capacity.value()},
-          {"parts", std::move(parts)}};
+  json result = {{"fits", memory.fits},
+                 {"per_accelerator_bytes", memory.per_accelerator.value()},
+                 {"capacity_bytes", memory.capacity.value()}};
+  if (memory.usable > Bytes{}) result["usable_bytes"] = memory.usable.value();
+  result["parts"] = std::move(parts);
+  return result;
 }
 
 json range_json(const Interval& range) {

@@ -47,6 +47,7 @@ Memory memory_of(const json& value) {
   for (const auto& [name, bytes] : value.at("parts").items()) {
     memory.parts.push_back({name, Bytes(bytes.get<std::int64_t>())});
   }
+  memory.usable = Bytes(value.value("usable_bytes", std::int64_t{0}));
   return memory;
 }
 

@@ -29,8 +29,12 @@ struct Memory {
   bool fits = true;
   Bytes per_accelerator{}, capacity{};
   std::vector<MemoryPart> parts;
+  Bytes usable{};                 // of the capacity, where engines that serve leave a part; zero: all of it
   Bytes host{}, host_capacity{};  // offloaded, per node, and what a node has (0: not known); for findings
 };
+
+// "80.0 GiB", or "80.0 GiB, of which engines fill 72.0 GiB".
+[[nodiscard]] std::string capacity_text(const Memory& memory);
 
 // Ranks that behave alike; the figures are those of each member.
 struct RankRow {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/report/result.hpp"
+
 namespace topsim::report {
 namespace {
 bool starts_character(char c) {
@@ -63,6 +65,12 @@ std::string bytes_text(double bytes) {
 
 std::string memory_text(Bytes bytes) {
   return scaled(static_cast<double>(bytes.value()), kMemory);
+}
+std::string capacity_text(const Memory& memory) {
+  const std::string all = memory_text(memory.capacity);
+  return memory.usable > Bytes{}
+             ? fmt::format("{}, of which engines fill {}", all, memory_text(memory.usable))
+             : all;
 }
 
 std::string message_text(Bytes bytes) {

@@ -80,7 +80,7 @@ Misfit nearest_misfit(const PlanJob& job, std::span<const PlanChoice> too_large)
   Misfit misfit;
   misfit.what =
       fmt::format("needs {}{}, {} too much ({})", gibibytes_of(bytes), host ? " of host memory per node" : "",
-                  gibibytes_of(bytes - (host ? least.host_capacity : least.capacity)),
+                  gibibytes_of(bytes - (host ? least.host_capacity : least.room())),
                   words_of(*nearest, job.accelerators));
   const std::string change =
       workloads::fitting_change(with_plan(job.workload, *nearest), job.accelerator, job.accelerators);

@@ -72,11 +72,22 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
                        }
                      }
                    }});
-  const auto launches = [](const program::RankProgram& each) {
-    return std::any_of(each.ops.begin(), each.ops.end(),
-                       [](const program::Op& op) { return op.launch > Duration{}; });
+  const auto any = [&](const auto& holds) {
+    return std::any_of(program.classes.begin(), program.classes.end(), [&](const program::RankProgram& each) {
+      return std::any_of(each.ops.begin(), each.ops.end(), holds);
+    });
   };
-  if (std::any_of(program.classes.begin(), program.classes.end(), launches)) {
+  // Kernels that are as fast as the memory; none is taken to reach another limit on the way.
+  if (any([](const program::Op& op) { return op.memory_bound > 0; })) {
+    parts.push_back({"accelerator memory", nullptr, [factor](program::Program& faster) {
+                       for (program::RankProgram& each : faster.classes) {
+                         for (program::Op& op : each.ops)
+                           op.duration =
+                               from_seconds(seconds(op.duration) * (1 - op.memory_bound * (1 - 1 / factor)));
+                       }
+                     }});
+  }
+  if (any([](const program::Op& op) { return op.launch > Duration{}; })) {
     parts.push_back({"host launch", nullptr, [factor](program::Program& faster) {
                        for (program::RankProgram& each : faster.classes) {
                          for (program::Op& op : each.ops) op.launch = divided(op.launch, factor);

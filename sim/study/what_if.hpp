@@ -12,7 +12,8 @@
 namespace topsim::study {
 
 struct WhatIf {
-  // "computation", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of() names them.
+  // "computation", "accelerator memory", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of()
+  // names them.
   std::string part;
   Duration step{};
   double gain = 0;  // share of the step that the faster part saves

@@ -52,6 +52,16 @@ double us(const Cluster& box, std::size_t gpus, std::int64_t bytes) {
 // 7 S in one shot and 2 x 7/8 S = 1.75 S in two, at 0.7 of the tuner's NVLink rate of 18 x 20.6 GB/s:
 //   64 KiB, one shot: 5.4 us, then 7 S / rate = 1.77 us
 //   1 MiB, two shots: 5.4 + 5.2 us, then 1.75 S / rate = 7.07 us
+// A B200 starts the same kernel as an H100 does, though NCCL's own LL start there is longer.
+TEST(Serving, BlackwellStartsAsHopper) {
+  const Cluster hopper(boxes("dgx-h100", 1), served()), blackwell(boxes("dgx-b200", 1), served());
+  const auto start = [](const Cluster& box) {
+    return microseconds(lowered(box, CollectiveKind::all_reduce, 8, 16).latency);
+  };
+  EXPECT_NEAR(start(hopper), 5.4, 1e-9);
+  EXPECT_NEAR(start(blackwell), 5.4, 1e-9);
+}
+
 TEST(Serving, AShotIsAStepAndWhatItReads) {
   const Cluster box(boxes("dgx-h100", 1), served());
   const double rate = 0.7 * 18 * 20.6e3;  // bytes a microsecond

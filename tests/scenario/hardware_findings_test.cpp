@@ -28,15 +28,18 @@ TEST(HardwareFindings, NothingOfHardwareThatFits) {
   EXPECT_THAT(words({"workload.precision=fp8"}), IsEmpty());
 }
 
-// A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch, an H100 has no 4-bit units: it
-// does not train in them, and serves as if it had.
+// A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch. Gaudi2 has 8-bit units without
+// scales of blocks, and an Ascend 910B none; of their makers' software nothing is known that would refuse.
 TEST(HardwareFindings, SayWhatCannotBe) {
   EXPECT_THAT(words({"topology.fabric.link=ib-xdr"}),
               HasSubstr("runs at 400 Gbit/s, which is what InfiniBand XDR 800 Gbit/s carries"));
   EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
-  EXPECT_THAT(words({"workload.task=decode", "workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
-  EXPECT_THAT(words({"workload.task=decode", "workload.precision=mxfp8"}),
+  EXPECT_THAT(words({"workload.precision=mxfp8"}, "configs/gaudi2.json"),
               HasSubstr("has fp8 units, but none that scale blocks of 32"));
+  EXPECT_THAT(
+      words({"topology={\"node\": \"ascend-910b-8\"}", "workload.plan.dp=1", "workload.precision=fp8"},
+            "configs/gaudi2.json"),
+      HasSubstr("has no fp8 units"));
 }
 
 // The 64 nodes fill two groups of 128 NICs. Of two groups none is a third; of three one is.

@@ -38,6 +38,18 @@ class Explain(unittest.TestCase):
                 self.assertLessEqual(gains["latency of wires, switches and NICs"], SAVED * latency + 0.02)
                 self.assertGreater(shares["computation"], 0.3)  # else the comparison says nothing
 
+    def test_memory_is_what_a_decode_step_waits_for(self):
+        # 64 tokens read all weights and 64 caches: kernels are as fast as the memory. A training step of 8,192 tokens
+        # a row multiplies; only its norms, activations and sums are.
+        def gains(scenario):
+            parts = json.loads(program.output("explain", scenario, "--format", "json"))["what_if"]["parts"]
+            return {part["part"]: part["gain"] for part in parts}
+        decode, train = gains("configs/8xH100-decode.json"), gains("configs/8xH100-ib.json")
+        self.assertGreater(decode["accelerator memory"], 0.85 * decode["computation"])
+        self.assertLessEqual(decode["accelerator memory"], decode["computation"])
+        self.assertLess(train["accelerator memory"], 0.3 * train["computation"])
+        self.assertGreater(train["accelerator memory"], 0)
+
     def test_a_scenario_with_the_faster_cable_takes_the_step_that_explain_names(self):
         # Cables of 100 Gbit/s, slower than anything beside them, against a scenario that says 200 itself.
         scenario = "configs/8xH100-ib.json"
@@ -67,9 +79,20 @@ class Explain(unittest.TestCase):
         self.assertLessEqual(gain, SAVED * limited + 0.001)
 
     def test_a_part_that_buys_less_than_nothing_says_what_nccl_does(self):
-        for part in self.explained("configs/8xH100-ib.json")["what_if"]["parts"]:
-            if part["gain"] < -0.001:
-                self.assertIn("NCCL chooses otherwise", part.get("choices", ""), part)
+        # Two DGX-1 whose replicas reduce over four GPUs: with PCIe links a tenth faster NCCL takes a tree for a ring.
+        plan = {"tp": 4, "dp": 4, "micro_batch": 1}
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = pathlib.Path(folder) / "two-dgx1.json"
+            scenario.write_text(json.dumps({
+                "topology": {"node": "dgx1-v100", "nodes": 2,
+                             "fabric": {"kind": "rail", "link": "ib-ndr", "nodes_per_leaf": 2}},
+                "workload": {"model": "gpt2-large", "sequence": 1024, "framework": "megatron", "plan": plan},
+                "run": {"steps": 1}}))
+            parts = self.explained(scenario)["what_if"]["parts"]
+        losses = [part for part in parts if part["gain"] < -0.001]
+        self.assertTrue(losses, parts)
+        for part in losses:
+            self.assertIn("NCCL chooses otherwise", part.get("choices", ""), part)
 
     def test_the_page_shows_the_gains_that_explain_prints(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -4,6 +4,7 @@
 #include "sim/base/error.hpp"
 #include "tests/workloads/mixtures.hpp"
 #include "tests/workloads/replay.hpp"
+#include "workloads/layer/blocks.hpp"
 #include "workloads/memory/memory.hpp"
 
 namespace topsim::workloads::generating_experts_test {
@@ -50,11 +51,60 @@ TEST(GeneratingExperts, ReadOnlyThoseThatHaveTokens) {
   EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 74.42, 1);
 }
 
-// Two ranks with 64 experts each: B tokens visit 64 (1 - (120 / 128)^B) of them, 41.21 for B = 16 and 4 for B
-// = 1.
-TEST(GeneratingExperts, OnRanksOfTheirOwnToo) {
+// Two ranks with 64 experts each: B tokens visit 64 q of them, q = 1 - (120 / 128)^B, 41.21 for B = 16 and 4
+// for B = 1. Both wait for the one that has more: the larger of two normal variables is expected 0.590
+// deviations above the mean (Blom: the quantile of 1.625 / 2.25; exactly 0.564), a deviation being
+// sqrt(64 q (1 - q)), 3.83 and 1.94. That makes 43.47 and 5.14.
+TEST(GeneratingExperts, RanksOfTheirOwnWaitForTheOneThatReadsMost) {
   const double one = busy(generating(1, 2, 2)), sixteen = busy(generating(16, 2, 2));
-  EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 37.21, 1);
+  EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 38.33, 1);
+}
+
+// The rank with 3 times the mean of the rows reads 64 (1 - (1 - 3 x 8 / 128)^B) experts: 12 for one token,
+// all 64 for 64 of them, whatever the deviation.
+TEST(GeneratingExperts, TheBusiestRankReadsMoreExperts) {
+  const Plan even = resolve(generating(1, 2, 2), 2);
+  WorkloadSpec uneven_workload = generating(1, 2, 2);
+  uneven_workload.plan.ep = 4, uneven_workload.plan.tp = 4;
+  uneven_workload.model.experts.imbalance = 3;
+  const Plan uneven = resolve(uneven_workload, 4);
+  // 4 ranks of 32: q = 24 / 128, the largest of four is 1.05 deviations (quantile of 3.625 / 4.25) above.
+  const double q = 24.0 / 128, mean = 32 * q;
+  EXPECT_NEAR(visited_experts(8, uneven, 1), mean + 1.05 * std::sqrt(mean * (1 - q)), 0.01);
+  EXPECT_NEAR(visited_experts(8, uneven, 64), 32, 0.01);
+  EXPECT_NEAR(visited_experts(8, even, 1), 4 + 0.590 * 1.936, 0.01);
+}
+
+// With tensor ranks alone every rank has all tokens: experts that lie whole on them answer what arrives, and
+// one all-reduce sums (vLLM, use_all2all_kernels). With tp 8 and ep 8 a rank has 16 experts of 768 columns,
+// with tp 8 alone 128 of 96: the same weights. DeepEP's kernels, where asked for, dispatch.
+TEST(GeneratingExperts, OnTensorRanksAloneNothingIsDispatched) {
+  const auto sent = [](const WorkloadSpec& workload) {
+    const auto program = training_step(workload, h100(), 8);
+    return std::pair(collectives(program, program::Dimension::tensor).size(),
+                     collectives(program, program::Dimension::expert).size());
+  };
+  EXPECT_EQ(sent(generating(16, 8, 8)), sent(generating(16, 8, 1)));
+  EXPECT_EQ(sent(generating(16, 8, 8)).second, 0U);
+  WorkloadSpec dispatched = generating(16, 8, 8);
+  dispatched.plan.token_dispatcher = TokenDispatcher::deepep;
+  EXPECT_GT(sent(dispatched).second, 0U);
+  const auto weights = [](int ep) { return memory_use(generating(16, 8, ep), h100(), 8).stages[0].weights; };
+  EXPECT_DOUBLE_EQ(weights(8), weights(1));
+}
+
+// DeepEP carries rows in 8 bits with an fp32 scale for 128 numbers to experts that read 8 bits, and answers
+// in 16: 1 + 4 / 128 bytes a number. Experts that read 16 bits are sent 16.
+TEST(GeneratingExperts, AreSentWhatTheyRead) {
+  WorkloadSpec workload = generating(16, 1, 8);
+  workload.plan.token_dispatcher = TokenDispatcher::deepep;
+  EXPECT_DOUBLE_EQ(resolve(workload, 8).experts.dispatch_bytes, 2);
+  workload.precision.gemm = Precision::fp8;
+  EXPECT_DOUBLE_EQ(resolve(workload, 8).experts.dispatch_bytes, 1 + 4.0 / 128);
+  workload.task = Task::pretrain;
+  EXPECT_DOUBLE_EQ(resolve(workload, 8).experts.dispatch_bytes, 2);
+  workload.precision.dispatch = Precision::fp8;
+  EXPECT_DOUBLE_EQ(resolve(workload, 8).experts.dispatch_bytes, 1 + 4.0 / 128);
 }
 
 // With many tokens every expert is read, and the work is that of 8 experts per token: 2 FLOPs for each of 8 x

@@ -238,7 +238,7 @@ TEST(TrainingStep, OnlyZeroBubbleMadeForAPlanUpdatesWithoutANormOverStages) {
     });
     ASSERT_NE(norm, stage.ops.end());
     const CommunicatorId of_rank_0 = program.communicator_slots[norm->slot][0];
-    EXPECT_EQ(program.members_of(of_rank_0).size(), made_for_plan(schedule) ? 2u : 8u);
+    EXPECT_EQ(program.members_of(of_rank_0).size(), traits(schedule).made_for_plan ? 2u : 8u);
   }
 }
 

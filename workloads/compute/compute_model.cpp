@@ -153,7 +153,7 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   if (shape.odd_rows && element == 2 && topology::is_a100(accelerator_)) tiling.seconds *= kOddRows;
   const double compute = tiling.seconds;
   const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
-  const double weight = shape.weight_bytes > 0 ? shape.weight_bytes : element;
+  const double weight = (shape.weight_bytes > 0 ? shape.weight_bytes : element) + shape.scale_bytes;
   const double bytes =
       shape.batch * (element * shape.m * shape.k + weight * shape.n * shape.k + result * shape.m * shape.n);
   const double memory = bytes / (accelerator_.memory_bandwidth.value() * constants.memory_fraction);

@@ -75,6 +75,7 @@ struct GemmShape {
   double weight_bytes = 0;  // of one of the N x K numbers in memory; 0: as the product takes them
   bool odd_rows = false;    // an operand's or the result's rows in memory are an odd number of numbers
   bool grouped = false;     // one kernel multiplies all of the batch, each with a number of rows of its own
+  double scale_bytes = 0;   // beside each of the N x K numbers, of the scales that blocks of them have
 };
 
 // Where a GEMM puts its result.

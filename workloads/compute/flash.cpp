@@ -77,8 +77,7 @@ constexpr Row kBlackwell{
     .forward = {.share = 0.736, .start = 225}, .backward = {.share = 0.63, .start = 625}, .rows = kTwoTiles};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
-// Added after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: these are
-// measurements of kernels, but those rows are no test of it.
+// They are measurements of kernels, chosen with megatron-bridge's rows of 2025 in view, so these are no test.
 constexpr Row kFirstOnBlackwellUltra{
     .forward = {.share = 0.768, .start = 825}, .backward = {.share = 0.556, .start = 800}, .rows = kTwoTiles};
 constexpr Row kFirstOnBlackwell{

@@ -168,6 +168,12 @@ HostPasses hook_calls(const ModelSpec& model, LayerKind kind, const Plan& plan) 
 void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& plan,
                           RecomputeKind recompute) {
   const bool again = recompute == RecomputeKind::full;
+  if (!plan.host.profile.experts.counted && plan.inference()) {
+    // Attention as in a dense layer of the same modules; a call for each kernel of the mixture.
+    const Block attention{{Part::attention, Part::norm, Part::norm},
+                          {plan.host.profile.forward * kAttentionShare, {}}};
+    return spread(layer.forward, attention, attention.calls.forward, plan);
+  }
   if (!plan.host.profile.experts.counted) {  // counted as one operator per kernel
     const HostPasses hooks = hook_calls(model, LayerKind::experts, plan);
     const auto add = [&](PieceList& list, HostCalls calls) {

@@ -26,8 +26,9 @@ KernelCost Attention::rotation(Pass pass) const {
   // what is not rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and for the two
   // slices zeros written 2, a copy 2 and a sum 3. Products, negations and the join of halves, 7 of these in
   // either pass, are of slices or with factors that repeat for every head. Sines and cosines are per token
-  // and negligible.
-  if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels) {
+  // and negligible. Engines that serve fold the factor into the sines that they keep (vLLM, rotary_embedding:
+  // _compute_cos_sin_cache times mscale).
+  if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels && !kernels_.plan.inference()) {
     const bool forward = pass == Pass::forward;
     return kernels_.compute.memory_bound((forward ? 5 : 10) * elements * kernels_.element,
                                          MemoryKernel::elementwise, 2 * (forward ? 2 : 6)) +

@@ -88,7 +88,9 @@ class FeedForward {
 // The same in a loop over the experts (Plan::looped_experts).
 [[nodiscard]] std::unique_ptr<FeedForward> looped_experts(const LayerKernels& kernels,
                                                           const LayerParameters& parameters);
-// The share of E experts that at least one of `tokens` tokens visits, each visiting K, evenly spread:
-//   1 - (1 - K / E)^tokens
-[[nodiscard]] double visited_share(double top_k, double experts, double tokens);
+// How many of a rank's experts have rows when `tokens` tokens choose K of E each, evenly, or `load` times as
+// often those of the busiest rank: E / ep (1 - (1 - load K / E)^tokens). Over several ranks the most that one
+// of them has, which all wait for: each rank's number is taken as normal, with the variance of E / ep
+// independent choices. With a load above 1 an upper bound, since the busiest rank is known.
+[[nodiscard]] double visited_experts(double top_k, const Plan& plan, double tokens);
 }  // namespace topsim::workloads

@@ -33,8 +33,9 @@ namespace {
 using program::CollectiveKind;
 
 // Launches of element-wise kernels, counted in moe_utils.py and router.py of Megatron-Core 0.12; fewer if the
-// framework fuses them (router fusion).
-constexpr double kFusedRoute = 10, kEagerRoute = 20;
+// framework fuses them (router fusion); engines that serve have one kernel (vLLM, csrc/moe: topk_softmax,
+// grouped_topk).
+constexpr double kServedRoute = 1, kFusedRoute = 10, kEagerRoute = 20;
 
 // Memory traffic in bytes per number where experts add biases: torch.cat([t + b p ...]).to(...), t and b in
 // 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
@@ -83,14 +84,15 @@ class ExpertFeedForward final : public FeedForward {
     const bool apart = !plan.experts.fused;
     // Tokens of all ranks that dispatch to each other may visit this rank's experts.
     const double group = entering_ * plan.ep * split_;
-    const double read =
-        plan.inference() ? here_ * visited_share(experts.top_k, plan.experts.slots, group) : here_;
+    const double read = plan.inference() ? visited_experts(experts.top_k, plan, group) : here_;
     using Operand = LayerKernels::Operand;
     const Operand between = apart ? Operand::wide : Operand::narrow;
     const GemmOutput gradient = plan.early_experts ? GemmOutput::fresh : gradient_output(plan);
-    fc1_ = kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read,
-                           {Operand::wide, between}, gradient);
-    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {between, Operand::wide}, gradient);
+    const double each =
+        std::max(plan.inference() ? 1.0 : 0.0, rows_ / read);  // an expert that is read has any
+    fc1_ = kernels.grouped(each, kernels.gates() * ffn_, kernels.hidden, read, {Operand::wide, between},
+                           gradient);
+    fc2_ = kernels.grouped(each, kernels.hidden, ffn_, read, {between, Operand::wide}, gradient);
     if (apart) {
       activation_forward_ = kernels.activation_forward(rows_, ffn_);
       activation_backward_ = kernels.activation_backward(rows_, ffn_);
@@ -319,7 +321,9 @@ class ExpertFeedForward final : public FeedForward {
   [[nodiscard]] KernelCost scores(double passes) const {
     const bool fused = kernels_.plan.fused_kernels && !kernels_.plan.early_experts;
     return kernels_.compute.memory_bound(passes * 4 * 4 * logits_, MemoryKernel::elementwise,
-                                         fused ? kFusedRoute : kEagerRoute);
+                                         kernels_.plan.inference() ? kServedRoute
+                                         : fused                   ? kFusedRoute
+                                                                   : kEagerRoute);
   }
   // silu and the product are separate: one more number is written and read; in the backward pass two
   // products, silu's gradient and the join of both halves move 13 numbers instead of 5. 16-bit gradients are

@@ -95,7 +95,12 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
       cast_of(casts.input, m * k, forward_layouts) + cast_weights + expanded + swizzled(count, m * k + n * k);
   result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded +
                       swizzled(count, m * n + n * k);
-  result.forward = result.forward_cast + gemm({m, n, k, count, expands ? plan.parameter_bytes : 0});
+  GemmShape product{m, n, k, count};
+  if (expands)
+    product.weight_bytes = plan.parameter_bytes;
+  else if (plan.inference())
+    product.scale_bytes = plan.parameter_bytes - read;
+  result.forward = result.forward_cast + gemm(product);
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
                            (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
@@ -283,6 +288,10 @@ KernelCost LayerKernels::norm_backward(double count, double width) const {
 
 // Dropout in a kernel of its own reads and writes once more.
 KernelCost LayerKernels::residual_forward() const {
+  // Engines that serve add in the next norm's kernel, which reads the residual and writes the sum too (vLLM,
+  // csrc/layernorm_kernels.cu: fused_add_rms_norm; around a LayerNorm its compiler).
+  if (plan.inference() && plan.fused_kernels)
+    return compute.memory_bound(rows * hidden * 2 * element, MemoryKernel::norm, 0);
   const bool apart = plan.dropout && !plan.fused_kernels;
   return compute.memory_bound(rows * hidden * ((apart ? 5 : 3) * element + (plan.dropout ? 1 : 0)),
                               MemoryKernel::add, apart ? 3 : 1) +

@@ -21,6 +21,7 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
   const double width = (model.gated_ffn ? 2 : 1) * model.ffn / t;
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
+  use.share = plan.memory_share;
   int first = 0;
   for (int stage = 0; stage < plan.pp; ++stage) {
     const int layers = plan.stage_layers[static_cast<std::size_t>(stage)];

@@ -64,10 +64,12 @@ struct MemoryUse {
   std::size_t fullest = 0;       // index of the stage that needs most
   const char* holder = "stage";  // what `stages` are, for messages
   double capacity = 0;           // of one accelerator
+  double share = 1;              // of it, that may be filled
   double host = 0;               // offloaded to the memory of the node whose ranks offload most
   double host_capacity = 0;      // of a node; 0: not known
   [[nodiscard]] const MemoryParts& peak() const { return stages[fullest]; }
-  [[nodiscard]] bool fits_accelerator() const { return peak().total() <= capacity; }
+  [[nodiscard]] double room() const { return share * capacity; }
+  [[nodiscard]] bool fits_accelerator() const { return peak().total() <= room(); }
   [[nodiscard]] bool fits_host() const { return host_capacity <= 0 || host <= host_capacity; }
   [[nodiscard]] bool fits() const { return fits_accelerator() && fits_host(); }
 };

@@ -307,8 +307,11 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
   problem.path = "workload.plan";
   problem.message = fmt::format("does not fit: {} {} needs {}, {} has {}", use.holder, use.fullest,
                                 gibibytes(total), accelerator.id, gibibytes(use.capacity));
+  if (use.share < 1)
+    problem.message += fmt::format(", of which engines fill {} (plan.memory_utilization {:g})",
+                                   gibibytes(use.room()), use.share);
   problem.label =
-      fmt::format("{} too much, most of it {}", gibibytes(total - use.capacity), largest_part(use.peak()));
+      fmt::format("{} too much, most of it {}", gibibytes(total - use.room()), largest_part(use.peak()));
   const std::string change = fitting_change(workload, accelerator, accelerators);
   const char* const none =
       serves(workload)

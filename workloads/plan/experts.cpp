@@ -91,11 +91,40 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
                  fmt::format("etp = {} does not divide an expert's {} columns", plan.etp, experts.ffn),
                  "set etp to 1");
 }
+
+// DeepEP's kernels carry 8-bit rows with an fp32 scale for 128 numbers (low_latency_dispatch casts them
+// itself, use_fp8; engines that serve cast before its other kernels where products read 8 bits).
+double dispatched_bytes(const WorkloadSpec& workload, const Plan& plan) {
+  const bool narrow = plan.inference() && plan.experts.dispatcher == TokenDispatcher::deepep &&
+                      bytes_of(plan.gemm) < bytes_of(plan.activations);
+  const Precision format = workload.precision.dispatch.value_or(narrow ? Precision::fp8 : plan.activations);
+  const bool scaled = plan.experts.fused_dispatch() && format == Precision::fp8;
+  return bytes_of(format) + (scaled ? 4.0 / 128 : 0);
+}
+
+void refuse_exchange(const WorkloadSpec& workload, Mistakes& mistakes) {
+  for (const auto& [key, given] :
+       {std::pair{"plan.overlap_expert_exchange", workload.plan.overlap_expert_exchange},
+        {"precision.dispatch", workload.precision.dispatch.has_value()}})
+    if (given)
+      mistakes.add(key, "the tensor ranks that divide the experts have all tokens: none are exchanged",
+                   "leave it out, or set token_dispatcher to deepep");
+}
 }  // namespace
 
 std::string dividing_ep(const ModelSpec& model, int ranks, const Plan& plan) {
   if (ranks % plan.etp == 0) return fmt::format("ep = {}", largest_ep(model, ranks, plan.etp, plan.ep));
   return fmt::format("\"etp\": 1 with ep = {}", largest_ep(model, ranks, 1, plan.ep));
+}
+
+void set_dispatch(const WorkloadSpec& workload, Plan& plan) {
+  plan.experts.dispatcher = workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall);
+  const int ranks = plan.tp * plan.cp * plan.dp;
+  // A stage's ranks do not divide by parts as tp cuts the other layers: experts are whole.
+  const bool divides = plan.ep > 0 && ranks % plan.ep == 0;
+  // Engines that serve never cut an expert that they spread over ranks (vLLM: --enable-expert-parallel).
+  const bool whole = plan.inference() && plan.ep > 1;
+  if (!workload.plan.etp && divides && (whole || ranks % (plan.ep * plan.etp) != 0)) plan.etp = 1;
 }
 
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
@@ -117,8 +146,6 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     return;
   }
   const int ranks = plan.tp * plan.cp * plan.dp;
-  // A stage's ranks do not divide by parts as tp cuts the other layers: experts are whole.
-  if (!workload.plan.etp && ranks % (plan.ep * plan.etp) != 0 && ranks % plan.ep == 0) plan.etp = 1;
   check_counts(model, plan, mistakes);
   if (plan.tp > 1 && !plan.sequence_parallel && !plan.sliced_experts())
     mistakes.add("plan.sequence_parallel",
@@ -143,16 +170,16 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "pp comes where the ranks of a stage and those of its experts are counted differently",
                  "put pp last, as in the default [tp, cp, ep, dp, pp]");
   }
-  plan.experts.dispatcher = workload.plan.token_dispatcher.value_or(plan.experts.dispatcher);
   if (workload.plan.dispatcher_sms && !plan.experts.fused_dispatch())
     mistakes.add("plan.dispatcher_sms", "only the kernels of DeepEP and HybridEP hold a number of SMs",
                  "leave it out, or set token_dispatcher to deepep or hybridep");
   plan.experts.dispatcher_units = workload.plan.dispatcher_sms.value_or(
       plan.experts.dispatcher == TokenDispatcher::hybridep ? kHybridEpUnits : kDeepEpUnits);
-  plan.experts.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
+  plan.experts.dispatch_bytes = dispatched_bytes(workload, plan);
   if (workload.plan.overlap_expert_exchange && plan.experts.dispatcher == TokenDispatcher::allgather)
     mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",
                  "set token_dispatcher to alltoall, deepep or hybridep");
+  if (plan.ep > 1 && plan.sliced_experts()) refuse_exchange(workload, mistakes);
   plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
   if (plan.experts.overlap && !plan.inference() && !traits(plan.schedule).pairs_passes)
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",

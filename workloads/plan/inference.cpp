@@ -3,15 +3,46 @@
 
 #include <algorithm>
 
+#include "sim/base/error.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
 
+namespace {
+// vLLM, config/cache.py: gpu_memory_utilization = 0.9.
+constexpr double kServedShare = 0.9;
+
+// Of a weight in memory, with the scales of its block: 8 bits for 32 numbers (OCP microscaling) or for 16
+// (NVFP4). One scale for a tensor, a channel or 128 x 128 numbers is negligible.
+double stored_bytes(Precision format) {
+  if (format == Precision::mxfp8) return 1 + 1.0 / 32;
+  return format == Precision::nvfp4 ? 0.5 + 1.0 / 16 : bytes_of(format);
+}
+// int4: a 16-bit scale per 128 numbers (GPTQ's and AWQ's group_size, Marlin's groupsize).
+double stored_bytes(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::fp8:
+    case WeightFormat::int8:
+      return 1;
+    case WeightFormat::int4:
+      return 0.5 + 2.0 / 128;
+    case WeightFormat::nvfp4:
+      return stored_bytes(Precision::nvfp4);
+    case WeightFormat::mxfp4:
+      return 0.5 + 1.0 / 32;
+  }
+  throw InternalError("unknown format of weights");
+}
+}  // namespace
+
 void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   if (!plan.inference()) {
     if (workload.precision.kv_cache)
       mistakes.add("precision.kv_cache", "training keeps no cache of keys and values",
+                   "set \"task\" to prefill or decode, or leave it out");
+    if (workload.plan.memory_utilization)
+      mistakes.add("plan.memory_utilization", "training may fill an accelerator's memory",
                    "set \"task\" to prefill or decode, or leave it out");
     if (workload.precision.weights)
       mistakes.add("precision.weights", "training keeps the weights that its optimiser updates",
@@ -45,6 +76,7 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
+  plan.memory_share = spec.memory_utilization.value_or(kServedShare);
   plan.zero = 0;
   if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token cannot be split
   plan.shards.gradients = plan.shards.optimizer = plan.shards.parameters = 1;
@@ -53,12 +85,10 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   plan.overlap_p2p = true;
   plan.bucket_copies = 0;
   plan.recompute = {};
-  plan.parameter_bytes = bytes_of(plan.gemm);
+  plan.parameter_bytes = stored_bytes(plan.gemm);
   if (workload.precision.weights) {
-    // 4 bits: a 16-bit scale per 128 numbers (GPTQ's and AWQ's group_size, Marlin's groupsize). 8 bits: one
-    // per channel.
-    plan.parameter_bytes = *workload.precision.weights == WeightFormat::int4 ? 0.5 + 2.0 / 128 : 1;
-    if (plan.parameter_bytes > bytes_of(plan.gemm))
+    plan.parameter_bytes = stored_bytes(*workload.precision.weights);
+    if (plan.parameter_bytes > stored_bytes(plan.gemm))
       mistakes.add("precision.weights", "weights are never wider than the products that read them",
                    "set precision.gemm to bf16, or leave precision.weights out");
   }

@@ -33,10 +33,15 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   plan.gathers_narrow = trains && narrow && plan.sequence_parallel && plan.tp > 1 &&
                         (one_scale ? defaults.gathers_narrow : defaults.gathers_narrow_blocks);
-  plan.casts_in_norms = plan.casts_in_norms && trains && one_scale && narrow;
+  // Served, norms and activations write fp8 (vLLM, csrc/quantization/fused_kernels and the passes of its
+  // compiler: rms_quant_fusion, activation_quant_fusion), with a scale for each token.
+  const bool serves_narrow = plan.inference() && plan.fused_kernels && one_scale && narrow;
+  const bool norm_feeds_product = !plan.sequence_parallel || plan.tp == 1;  // else its rows are gathered
+  plan.casts_in_norms =
+      (serves_narrow && norm_feeds_product) || (plan.casts_in_norms && trains && one_scale && narrow);
   plan.gathers_cast_weights = plan.gathers_cast_weights && trains && one_scale && narrow &&
                               plan.shards.by_unit && !workload.precision.parameters_all_gather;
-  plan.casts_where_made = plan.casts_where_made && trains && one_scale && narrow;
+  plan.casts_where_made = serves_narrow || (plan.casts_where_made && trains && one_scale && narrow);
   const AmaxReduction shared = workload.precision.amax_reduction.value_or(defaults.amax_reduction);
   const bool delayed = !plan.inference() && one_scale && narrow && !plan.dynamic_scales;
   plan.amax_reduction = delayed ? shared : AmaxReduction::none;

@@ -40,6 +40,9 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
 // What the backward pass computes again.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
+// How tokens reach experts, and etp where it is left open. Reads tp, cp, dp, task; before whatever asks
+// Plan::sliced_experts.
+void set_dispatch(const WorkloadSpec& workload, Plan& plan);
 // Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // What divides `ranks` and the model's experts in the place of the plan's ep and etp: "ep = 4".

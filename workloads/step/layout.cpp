@@ -158,7 +158,7 @@ void add_replicas(Program& program, const Plan& plan, const Layout& layout, Slot
 
 void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
   const bool mirrored = plan.mirrored();
-  if (plan.ep > 1)
+  if (plan.ep > 1 && !plan.sliced_experts())
     slots.expert =
         add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);
   if (plan.etp > 1 && !plan.sliced_experts())

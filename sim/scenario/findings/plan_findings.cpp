@@ -94,6 +94,14 @@ void find_release(const workloads::WorkloadSpec& workload, std::vector<report::F
                              newer.empty() ? "" : ", and there are newer sets"),
                  "workload.framework", newer.empty() ? "topsim list frameworks shows all sets" : newer});
 }
+// Tensor ranks that generate tokens and divide the experts have all of them (Plan::sliced_experts).
+bool exchanges_tokens(const workloads::WorkloadSpec& workload) {
+  using workloads::Task, workloads::TokenDispatcher;
+  const workloads::PlanSpec& plan = workload.plan;
+  const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
+  return !serves || plan.ep.value_or(1) * plan.etp.value_or(1) != plan.tp ||
+         plan.token_dispatcher.value_or(TokenDispatcher::alltoall) != TokenDispatcher::alltoall;
+}
 }  // namespace
 
 std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload) {
@@ -118,7 +126,7 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
   if (plan.cp == 1 && plan.cp_kind != workloads::ContextKind::ring)
     out.push_back({Severity::note, "cp_kind has no effect: cp is 1, and no rank shares its sequence",
                    "workload.plan.cp_kind", "cp above 1, or leave cp_kind out"});
-  if (model.experts.count > 0 && model.experts.imbalance > 1 && plan.ep > 1)
+  if (model.experts.count > 0 && model.experts.imbalance > 1 && plan.ep > 1 && exchanges_tokens(workload))
     out.push_back(
         {Severity::note,
          fmt::format("every rank is timed as the one with {:g} times the mean of the rows, and sends and "

@@ -84,6 +84,7 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   report::Memory memory;
   memory.fits = use.fits_accelerator();
   memory.capacity = bytes(use.capacity);
+  if (use.share < 1) memory.usable = bytes(use.room());
   memory.host = bytes(use.host), memory.host_capacity = bytes(use.host_capacity);
   memory.parts = {{"weights", bytes(peak.weights)},
                   {"gradients", bytes(peak.gradients)},
