@@ -16,7 +16,7 @@ py::tuple bench(const std::string& collective, scenario::Scenario scenario, cons
   const scenario::BenchCollective& what = scenario::bench_collective(collective);
   const scenario::BenchSizes sizes{scenario::bench_size(first), scenario::bench_size(last), factor};
   if (sizes.first > sizes.last) throw ConfigError("first is more than last", "first=\"8\", last=\"8G\"");
-  scenario::force(scenario, algorithm, protocol, channels);
+  scenario::force(scenario, what, algorithm, protocol, channels);
   const auto rows = interruptible(py::none(), [&](executor::Progress& progress) {
     return scenario::bench(scenario, shipped_catalogue(), what.kind, sizes, &progress).rows;
   });

@@ -22,6 +22,7 @@ void bind_sweep(py::module_& module);
 void bind_plan(py::module_& module);
 void bind_validate(py::module_& module);
 void bind_topology(py::module_& module);
+void bind_names(py::module_& module);
 
 using scenario::shipped_catalogue;
 using scenario::shipped_library;

@@ -1,4 +1,7 @@
 // ConfigError -> topsim.ConfigError, with the place of every mistake; other exceptions by pybind11's rules.
+#include <regex>
+#include <utility>
+
 #include "python/bindings/bindings.hpp"
 #include "sim/base/error.hpp"
 
@@ -17,10 +20,25 @@ py::dict to_dict(const Problem& problem) {
   return dict;
 }
 
+// Options of the command as arguments of the function: --network flow is network="flow".
+std::string with_arguments(std::string text) {
+  static const std::pair<std::regex, const char*> kForms[] = {
+      {std::regex("--set ([\\w.\\[\\]]+)=([\\w.@+-]+)"), "set=[\"$1=$2\"]"},
+      {std::regex("--allow-oom"), "allow_oom=True"},
+      {std::regex("--network (\\w+)"), "network=\"$1\""},
+      {std::regex("--gpus (\\d+)"), "gpus=$1"},
+      {std::regex("--(set|network|seed|gpus|out|best|pareto|top|jobs)\\b"), "$1"}};
+  if (text.find("topsim ") != std::string::npos) return text;  // a command, as a shell takes it
+  for (const auto& [option, argument] : kForms) text = std::regex_replace(text, option, argument);
+  return text;
+}
+
 // In Python, changes are keywords and dicts, not options of a command.
 std::vector<Problem> in_python(std::vector<Problem> problems) {
   constexpr std::string_view kOption = "--set";
   for (Problem& problem : problems) {
+    problem.help = with_arguments(problem.help);
+    if (!problem.message.starts_with(kOption)) problem.message = with_arguments(problem.message);
     if (problem.place.file != kOption) continue;
     problem.place.file = "changes";
     if (problem.message.starts_with(kOption)) problem.message.replace(0, kOption.size(), "a change");

@@ -14,4 +14,5 @@ PYBIND11_MODULE(_core, module) {
   topsim::python::bind_plan(module);
   topsim::python::bind_validate(module);
   topsim::python::bind_topology(module);
+  topsim::python::bind_names(module);
 }

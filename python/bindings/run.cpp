@@ -8,6 +8,7 @@
 #include "python/bindings/columns.hpp"
 #include "python/bindings/interruptible.hpp"
 #include "sim/base/error.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/member.hpp"
@@ -69,10 +70,15 @@ std::string text(const std::string& result, int columns) {
   return report::to_terminal(report::result_from_json(result, "result"), options);
 }
 
-std::string html(const Kept& kept, const std::string& result) {
+std::string csv(const std::string& result) {
+  return report::summary_csv(report::result_from_json(result, "result"));
+}
+
+// `what_if`: that of topsim.explain/1, or empty.
+std::string html(const Kept& kept, const std::string& result, const std::string& what_if) {
   const py::gil_scoped_release release;
   report::require_page();
-  return report::to_html(report::result_from_json(result, "result"), &kept.timeline, &kept.picture);
+  return report::to_html(report::result_from_json(result, "result"), &kept.timeline, &kept.picture, what_if);
 }
 
 // Returns (explain JSON, text). `factor` 0: without further simulations.
@@ -101,13 +107,14 @@ void bind_run(py::module_& module) {
              const py::gil_scoped_release release;
              report::write_trace(file, kept.timeline);
            })
-      .def("html", &html, py::arg("result"));
+      .def("html", &html, py::arg("result"), py::arg("what_if"));
   module.def("run", &run, py::arg("scenario"), py::arg("fold"), py::arg("timeline"), py::arg("allow_oom"),
              py::arg("on_progress"));
   module.def("load_result", &load_result, py::arg("file"));
   module.def("find_members", &find_members, py::arg("result"), py::arg("scenario"), py::arg("ranks"),
              py::arg("links"));
   module.def("result_text", &text, py::arg("result"), py::arg("columns"));
+  module.def("result_csv", &csv, py::arg("result"));
   module.def("explain", &explain, py::arg("scenario"), py::arg("result"), py::arg("factor"),
              py::arg("on_progress"));
 }

@@ -36,7 +36,7 @@ struct Source {
   }
 };
 
-// A sweep with its store. Its points run here (run), or elsewhere (missing, run_elsewhere, add).
+// A sweep with its store. Its points run here (run), or elsewhere (missing, add).
 class Sweep {
  public:
   Sweep(Source source, study::SweepSpace space, const std::string& file, bool allow_oom)
@@ -164,6 +164,8 @@ void bind_sweep(py::module_& module) {
       .def("add", &Sweep::add, py::arg("row"))
       .def("texts", &Sweep::texts, py::arg("best"), py::arg("pareto"))
       .def_property_readonly("dp_follows", &Sweep::dp_follows);
+  module.def(
+      "check_figure", [](const std::string& name) { (void)study::sweep_figure(name); }, py::arg("name"));
   module.def("sweep_html", &report::sweep_html, py::arg("json"), py::arg("name"));
 }
 }  // namespace topsim::python

@@ -4,8 +4,10 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/columns.hpp"
+#include "sim/report/cost.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
 #include "sim/scenario/read/read.hpp"
+#include "sim/study/ensemble.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"
@@ -100,6 +102,18 @@ py::list check(const Topology& t) {
   return findings;
 }
 
+// Returns (bill JSON, CSV, table). Quotes and running costs are the scenario's; a node of the catalogue or a
+// file of devices, `name`, has none.
+py::tuple bill(const Topology& t, const scenario::Scenario* given, const std::string& name) {
+  constexpr int kColumns = 110;
+  const topology::Catalogue catalogue = shipped_catalogue();
+  scenario::Scenario scenario = given != nullptr ? *given : scenario::Scenario{};
+  if (scenario.topology.node.use.empty() && !t.has_explicit_names()) scenario.topology.node.use = name;
+  report::check_quotes(scenario.cost, catalogue);
+  const report::CostModel cost = study::cost_model(scenario, t, catalogue);
+  return py::make_tuple(report::bom_json(cost), report::bom_csv(cost), report::bom_table(cost, kColumns));
+}
+
 std::string svg(const Topology& t, std::uint32_t most_nodes, std::uint32_t most_switches) {
   return topology::to_svg(t, {most_nodes, most_switches});
 }
@@ -116,6 +130,7 @@ void bind_topology(py::module_& module) {
       .def("devices", &device_columns)
       .def("links", &links)
       .def("check", &check)
+      .def("bill", &bill, py::arg("scenario").none(true), py::arg("name"))
       .def("to_json", [](const Topology& t) { return topology::to_json(t); })
       .def("to_svg", &svg, py::arg("most_nodes"), py::arg("most_switches"))
       .def("to_dot", [](const Topology& t) { return topology::to_dot(t); })

@@ -16,13 +16,15 @@ from .bench import Bench, bench
 from .compare import Comparison, compare
 from .errors import ConfigError, Problem
 from .explain import Explanation, explain
+from .names import names
 from .plan import Plans, plan
 from .result import Result, load, run
 from .scenario import Scenario
 from .sweep import Sweep, sweep
 from .table import Table
-from .topology import Topology
+from .topology import Bill, Topology
 from .validate import Validation, validate
 
-__all__ = ["Bench", "Comparison", "ConfigError", "Explanation", "Plans", "Problem", "Result", "Scenario", "Sweep",
-           "Table", "Topology", "Validation", "bench", "compare", "explain", "load", "plan", "run", "sweep", "validate"]
+__all__ = ["Bench", "Bill", "Comparison", "ConfigError", "Explanation", "Plans", "Problem", "Result", "Scenario",
+           "Sweep", "Table", "Topology", "Validation", "bench", "compare", "explain", "load", "names", "plan", "run",
+           "sweep", "validate"]

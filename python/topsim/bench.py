@@ -6,6 +6,7 @@ import json
 from typing import Any, Optional, Union
 
 from . import _core
+from .arguments import real, text as _text_of, whole
 from .scenario import Changes, Source, _scenario
 from .table import Table
 
@@ -16,12 +17,17 @@ def bench(collective: str, scenario: Source, *, first: Union[str, int] = "8", la
     """Times a collective over the scenario's accelerators at sizes from `first` to `last` (bytes, or "64K", "8G": powers of
     1024), each `factor` times the one before. `algorithm` ("ring", "tree", "nvls", ...), `protocol` ("ll", "ll128",
     "simple") and `channels` force what NCCL would choose. collective: all_reduce, all_gather, reduce_scatter,
-    broadcast, reduce, alltoall, sendrecv. Raises ConfigError for anything else, ValueError for a factor below 1.01.
+    broadcast, reduce, alltoall, sendrecv (the last two have nothing to force). Raises ConfigError for anything
+    else, ValueError for a factor below 1.01, TypeError for arguments of other types.
     """
-    if not factor >= 1.01:
+    factor, channels = real("factor", factor), whole("channels", channels, -1000000000, 1 << 200)
+    for name, value in (("collective", collective), ("algorithm", algorithm), ("protocol", protocol)):
+        _text_of(name, value)
+    if factor < 1.01:
         raise ValueError("factor must be at least 1.01: 2 doubles the size from row to row")
     made = _scenario(scenario, set, changes, seed, network)
-    text, table = _core.bench(collective, made._core, str(first), str(last), factor, algorithm, protocol, channels)
+    text, table = _core.bench(collective, made._core, str(first), str(last), factor, algorithm, protocol,
+                              min(channels, 1000000000))
     return Bench(text, table)
 
 

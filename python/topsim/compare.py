@@ -7,9 +7,10 @@ import os
 from typing import Any, Dict, List, Union
 
 from . import _core
+from .arguments import flags, jobs_of, path_text, whole
 from .files import keep_inputs, write_text
 from .progress import Bar, OnProgress
-from .result import Result
+from .result import Result, load
 from .scenario import Source, _scenario
 from .table import Table, _text as _cell, bars_html
 
@@ -19,9 +20,10 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
             progress: Union[bool, None, OnProgress] = None) -> "Comparison":
     """What differs between two or more candidates, the first being the baseline.
 
-    candidates  Results (compared as they are), or scenarios as `run` takes them (each simulated `seeds` times, with its own
-                ECMP seed and a draw of every figure on which sources disagree, so that the verdict can say whether the
-                difference is significant); one Result among them makes all of them single runs
+    candidates  one list of them, or each an argument: Results or the files that hold them (compared as they are),
+                or scenarios as `run` takes them (each simulated `seeds` times, with its own ECMP seed and a draw of
+                every figure on which sources disagree, so that the verdict can say whether the difference is
+                significant); one Result among them makes all of them single runs
     jobs        simulations at once; 0: one per core
     cost        also prices, power and cost per token
     all_rows    rows that do not differ, too (in the table; to_dict() always has all)
@@ -31,10 +33,13 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
     Raises ValueError for fewer than two candidates, seeds below 1 and negative jobs, ConfigError for what cannot be read
     or simulated.
     """
+    if len(candidates) == 1 and isinstance(candidates[0], (list, tuple)):
+        candidates = tuple(candidates[0])
     if len(candidates) < 2:
         raise ValueError("compare needs at least two candidates, the baseline first")
-    if seeds < 1 or jobs < 0:
-        raise ValueError("seeds must be at least 1, jobs at least 0: one per core")
+    flags(cost=cost, all_rows=all_rows, allow_oom=allow_oom)
+    seeds, jobs = whole("seeds", seeds, 1), jobs_of(jobs)
+    candidates = tuple(_result_of(each) for each in candidates)
     if any(isinstance(each, Result) for each in candidates):
         from .result import run
         results = [each if isinstance(each, Result) else run(each, allow_oom=allow_oom, timeline=False, progress=progress)
@@ -50,6 +55,19 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
     comparison = Comparison(*made)
     comparison._inputs = read
     return comparison
+
+
+def _result_of(given: Any) -> Any:
+    """The Result that a file, or a folder of `run --out`, holds; what is no such path is given back."""
+    if not isinstance(given, (str, bytes, os.PathLike)):
+        return given
+    path = path_text(given)
+    inside = os.path.join(path, "result.json")
+    file = inside if os.path.isfile(inside) else path
+    if not os.path.isfile(file):
+        return given  # the name of a shipped scenario, or a mistake that reading it explains
+    with open(file, "rb") as stream:  # a scenario never holds this word
+        return load(file) if b'"topsim.result/' in stream.read() else given
 
 
 class Comparison:
@@ -84,6 +102,10 @@ class Comparison:
     def results(self) -> List[Result]:
         """The candidates' results, in order."""
         return [Result(text) for text in self._results]
+
+    def to_json(self) -> str:
+        """topsim.compare/1, as `topsim compare --format json` prints it."""
+        return self._text
 
     def to_dict(self) -> Dict[str, Any]:
         """{"format": "topsim.compare/1", baseline, rows, verdict}."""

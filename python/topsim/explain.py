@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Union
+import os
+from typing import Any, Dict, Optional, Union
 
 from . import _core
+from .arguments import flags, real
+from .files import write_text
 from .progress import Bar, OnProgress
 from .result import Result, run
 from .scenario import Source
@@ -23,19 +26,20 @@ def explain(what: Union[Result, Source], *, faster: float = 10, what_if: bool = 
 
     Raises ConfigError for mistakes in the scenario.
     """
-    if not faster > 0:
+    flags(what_if=what_if)
+    if real("faster", faster) <= 0:
         raise ValueError("faster is in per cent and above 0")
     result = what if isinstance(what, Result) else run(what, allow_oom=True, progress=progress)
     with Bar(progress) as bar:
         made = _core.explain(result.scenario._core, result.to_json(), 1 + faster / 100 if what_if else 0.0, bar.update)
-    return Explanation(*made)
+    return Explanation(*made, result)
 
 
 class Explanation:
     """What `topsim explain` prints. Times in seconds, shares and gains between 0 and 1."""
 
-    def __init__(self, text: str, printed: str) -> None:
-        self._text, self._printed = text, printed
+    def __init__(self, text: str, printed: str, result: Optional[Result] = None) -> None:
+        self._text, self._printed, self._result = text, printed, result
         self._dict: Dict[str, Any] = json.loads(text)
 
     @property
@@ -66,6 +70,16 @@ class Explanation:
         """what_if as a DataFrame."""
         return self.what_if.to_pandas()
 
+    def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the run's page with what a faster part would buy: what `topsim explain --html` writes. Raises
+        ConfigError where this build has no page."""
+        if self._result is None:
+            raise ValueError("this explanation was made without its result; explain() the result again")
+        self._result._keep_inputs(file)
+        what_if = self._dict.get("what_if")
+        page = self._result._events().html(self._result.to_json(), "" if what_if is None else json.dumps(what_if))
+        write_text(file, page)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Explanation) and self._text == other._text
 
@@ -87,4 +101,4 @@ class Explanation:
         return bars_html(("critical path", "time", "share"), rows, self._printed)
 
     def __reduce__(self):
-        return Explanation, (self._text, self._printed)
+        return Explanation, (self._text, self._printed, self._result)

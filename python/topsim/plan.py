@@ -6,6 +6,7 @@ import json
 from typing import Any, Dict, Optional, Sequence, Union
 
 from . import _core
+from .arguments import flags, jobs_of, whole
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _restore, _scenario
 from .table import Table
@@ -13,18 +14,19 @@ from .table import Table
 
 def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] = (), schedules: Sequence[str] = (),
          exhaustive: bool = False, jobs: int = 0, set: Changes = None, seed: Optional[int] = None,
-         progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Plans":
+         network: Optional[str] = None, progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Plans":
     """Searches tp x pp x dp x cp x ep x micro-batch x recompute x schedule x virtual stages for the plans with the shortest
     step that fit the memory, at the scenario's global batch.
 
     gpus       accelerators to plan for (the cluster grows or shrinks by nodes); 0: the scenario's
-    top        how many plans are wanted, best first
+    top        how many plans are wanted, best first: 1 to 1000
     keep       dimensions that stay as the scenario has them: "tp", "pp", "cp", "ep", "virtual_stages", "micro_batch",
                "recompute", "schedule", "zero"
     schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-1p", "zb-2p", "zb-v", "gpipe" (default: all but the
                last and zb-1p)
     exhaustive True: every plan that fits is simulated, also those that the bound excludes (the same best plans, later)
     jobs       simulations at once; 0: one per core
+    network    of the scenario that `best` gives (network.model); the search itself uses "flow"
 
     Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among
     the best, so the result is that of an exhaustive search. Raises ConfigError when no plan fits.
@@ -34,9 +36,9 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
     unknown = [name for name in keep if name not in _core.plan_dimensions]
     if unknown:
         raise ValueError(f"a plan has no {unknown[0]!r}; dimensions: {', '.join(_core.plan_dimensions)}")
-    if top < 1 or gpus < 0 or jobs < 0:
-        raise ValueError("top must be at least 1, gpus and jobs at least 0")
-    made = _scenario(scenario, set, changes, seed)
+    flags(exhaustive=exhaustive)
+    gpus, top, jobs = whole("gpus", gpus, 0, 10**9), whole("top", top, 1, 1000), jobs_of(jobs)
+    made = _scenario(scenario, set, changes, seed, network)
     with Bar(progress, unit="plan", what="searching") as bar:
         found = _core.plan(made._core, gpus, top, list(keep), list(schedules), jobs, exhaustive, bar.update)
     return Plans(*found, made.name)
@@ -71,9 +73,14 @@ class Plans(Table):
 
     @property
     def own(self) -> Optional[Dict[str, Any]]:
-        """The scenario's own plan, with the same keys as a row; None when it cannot run."""
-        own = self._dict["own"]
-        return None if own is None else {**own["plan"], **{key: own[key] for key in own if key != "plan"}}
+        """The scenario's own plan, with the same keys as a row; None when it cannot run. Its first_step_seconds is
+        None where the plan is not among the rows: the search then did not simulate it from a standing start."""
+        if self._dict["own"] is None:
+            return None
+        own = {**self._dict["own"]["plan"], **self._dict["own"]}
+        same = [row for row in self if all(row[key] == own[key] for key in own["plan"])]
+        own["first_step_seconds"] = same[0]["first_step_seconds"] if same else None
+        return {key: own[key] for key in _COLUMNS}
 
     def to_json(self) -> str:
         """topsim.plan/1, as `topsim plan --format json` prints it."""

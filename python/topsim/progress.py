@@ -13,6 +13,8 @@ class Bar:
     """
 
     def __init__(self, wanted: Union[bool, None, OnProgress], unit: str = "op", what: str = "simulating") -> None:
+        if not (wanted is None or isinstance(wanted, bool) or callable(wanted)):
+            raise TypeError(f"progress is True, False, None or a function; found {type(wanted).__name__}")
         self._bar, self._unit, self._what = None, unit, what
         self.update: Optional[OnProgress] = wanted if callable(wanted) else None
         if self.update is None and (wanted or (wanted is None and _watched())):

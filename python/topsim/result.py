@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 from typing import Any, Dict, List, Optional, Union
 
 from . import _core
+from .arguments import flags, path_text, text as _text_of, whole
+from .errors import ConfigError
 from .files import keep_inputs, write_text
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _restore, _scenario
@@ -43,6 +44,7 @@ def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, ne
     Raises ConfigError for mistakes in the scenario, KeyboardInterrupt on Ctrl-C. Same scenario and seed, same
     result, bit by bit.
     """
+    flags(fold=fold, allow_oom=allow_oom, timeline=timeline)
     made = _scenario(scenario, set, changes, seed, network)
     with Bar(progress) as bar:
         text, record, kept = _core.run(made._core, fold, timeline, allow_oom, bar.update)
@@ -51,7 +53,7 @@ def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, ne
 
 def load(file: Union[str, "os.PathLike[str]"]) -> "Result":
     """A Result from result.json, or from the folder that `topsim run --out` wrote. Raises ConfigError."""
-    path = os.fspath(file)
+    path = path_text(file)
     if os.path.isdir(path):
         path = os.path.join(path, "result.json")
     return Result(_core.load_result(path))
@@ -96,6 +98,21 @@ class Result:
     def tokens_per_second(self) -> float:
         """Of all accelerators together; tokens trained on, or generated ones where the task is inference."""
         return self._dict["throughput"]["tokens_per_second"]
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the fullest accelerator's memory holds, bytes; 0 where it is not known (a trace)."""
+        return self._dict["memory"]["per_accelerator_bytes"]
+
+    @property
+    def memory_capacity_bytes(self) -> int:
+        """What one accelerator's memory can hold, bytes."""
+        return self._dict["memory"]["capacity_bytes"]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the memory suffices; False only of a run with allow_oom=True."""
+        return self._dict["memory"]["fits"]
 
     @property
     def idle_fraction(self) -> float:
@@ -188,13 +205,16 @@ class Result:
         """One rank as a dict with the keys of `ranks`, and `alike`: how many ranks behave as it does. Ranks count from 0;
         ConfigError where there is none of that number.
         """
-        return self._members([operator.index(number)], [])["ranks"][0]
+        number = whole("a rank", number, -(1 << 200), 1 << 200)
+        if not 0 <= number < 1 << 32:
+            raise ConfigError(f"the job has no rank {number}", [])
+        return self._members([number], [])["ranks"][0]
 
     def link(self, id: str) -> Dict[str, Any]:
         """One link, by its name ("node0/nic0 -> leaf0"), as a dict with the keys of `links`, and `alike`: how many links
         behave as it does, 0 when it carried nothing.
         """
-        return self._members([], [id])["links"][0]
+        return self._members([], [_text_of("a link's name", id)])["links"][0]
 
     def _members(self, ranks: List[int], links: List[str]) -> Dict[str, Any]:
         return json.loads(_core.find_members(self._text, self.scenario._core, ranks, links))
@@ -235,6 +255,10 @@ class Result:
         """result.json, byte for byte what `topsim run --format json` prints."""
         return self._text
 
+    def to_csv(self) -> str:
+        """As `topsim run --format csv` prints it: scenario,metric,value. Tables have a to_csv() of their own."""
+        return _core.result_csv(self._text)
+
     def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes result.json; `topsim.load` and every command that takes a result read it."""
         self._keep_inputs(file)
@@ -248,12 +272,12 @@ class Result:
         ConfigError where the name ends in none of these or the place cannot be written.
         """
         self._keep_inputs(file)
-        self._events().write_trace(os.fspath(file))
+        self._events().write_trace(path_text(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report page: one file that opens offline. Raises ConfigError where this build has no page."""
         self._keep_inputs(file)
-        page = self._events().html(self._text)  # first: where there is none, an old file stays
+        page = self._events().html(self._text, "")  # first: where there is none, an old file stays
         write_text(file, page)
 
     def plot_timeline(self, ranks: int = 16, step: Optional[int] = None, ax: Any = None) -> Any:
@@ -282,7 +306,10 @@ class Result:
     def __repr__(self) -> str:
         if not self._dict["step"]["per_step"]:
             return f"<Result {self.name}: no measured step{'' if self.complete else ', interrupted'}>"
-        return f"<Result {self.name}: step {_time(self.step_seconds)}, {self.idle_fraction:.1%} idle, MFU {self.mfu:.1%}>"
+        unfit = "" if self.fits else (f", DOES NOT FIT the memory: {_gibibytes(self.memory_bytes)} of "
+                                      f"{_gibibytes(self.memory_capacity_bytes)}")
+        return (f"<Result {self.name}: step {_time(self.step_seconds)}, {self.idle_fraction:.1%} idle, "
+                f"MFU {self.mfu:.1%}{unfit}>")
 
     def __str__(self) -> str:
         """What `topsim run` prints."""
@@ -300,6 +327,10 @@ class Result:
 
     def __reduce__(self):
         return Result, (self._text, self._record, self._scenario, None, self._fold, self._allow_oom)
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:#.3g}".rstrip(".") + " GiB"
 
 
 def _time(seconds: float) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _core
+from .arguments import path_text
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any], "Scenario"]
 Changes = Union[Mapping[str, Any], Sequence[str], None]
@@ -54,10 +56,15 @@ class Scenario:
         return json.loads(self.to_json())
 
     def __getitem__(self, path: str) -> Any:
-        """A resolved value by its dotted path: scenario["workload.plan.tp"]."""
+        """A resolved value by its dotted path: scenario["workload.plan.tp"], scenario["faults[0].at"]. KeyError
+        where there is none."""
+        if not isinstance(path, str):
+            raise TypeError(f"a path is text, as \"workload.plan.tp\"; found {type(path).__name__}")
         value: Any = self.to_dict()
-        for key in path.split("."):
-            if not isinstance(value, dict) or key not in value:
+        for word in re.findall(r"\[\d+\]|[^.\[\]]+", path) or [path]:
+            key = int(word[1:-1]) if word.startswith("[") else word
+            if not (key in value if isinstance(value, dict) else
+                    isinstance(key, int) and isinstance(value, list) and key < len(value)):
                 raise KeyError(path)
             value = value[key]
         return value
@@ -89,10 +96,10 @@ def _read(source: Any, assignments: List[str], name: Optional[str]) -> Any:
         source = _Text(json.dumps(source, indent=2, default=_plain), name or "scenario", ".")
     if isinstance(source, _Text):
         return _core.Scenario.parse(source.text, name or source.name, source.directory, assignments)
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, bytes, os.PathLike)):
         raise TypeError("a scenario is a path, the name of a shipped one, a dict or a topsim.Scenario; found "
                         f"{type(source).__name__}")
-    return _core.Scenario.read(os.fspath(source), assignments)
+    return _core.Scenario.read(path_text(source), assignments)
 
 
 def _restore(text: str, name: str, directory: str) -> Scenario:
@@ -114,9 +121,11 @@ def _assignments(changes: Changes) -> List[str]:
         return []
     if isinstance(changes, str):
         return [changes]
-    if isinstance(changes, Mapping):
+    if isinstance(changes, Mapping) and all(isinstance(path, str) for path in changes):
         return [f"{path}={json.dumps(value, default=_plain)}" for path, value in changes.items()]
-    return list(changes)
+    if isinstance(changes, (list, tuple)) and all(isinstance(each, str) for each in changes):
+        return list(changes)
+    raise TypeError("changes are {path: value}, as {\"workload.plan.tp\": 4}, or [\"workload.plan.tp=4\"]")
 
 
 def _scenario(source: Source, changes: Changes = None, by_path: Optional[Mapping[str, Any]] = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv as _csv
+import io
 import itertools
 import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _core
+from .arguments import flags, jobs_of, path_text, text as _text_of
 from .files import write_text
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _plain, _scenario, _Text
@@ -27,7 +30,8 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
     scenario   as `run` takes it; set, seed, network and keywords change it for all points
     vary       {path: values}: {"workload.plan.tp": [1, 2, 4, 8], "topology.fabric.link": ["ib-ndr", "ib-xdr"]}; the last
                path changes fastest; a list of {path: value} is taken as `points`
-    points     instead of a grid, or for each of its points: a list of {path: value}, all with the same paths
+    points     instead of a grid, or for each of its points: a list of {path: value}, all with the same paths; a
+               DataFrame with a column each path is one
     out        an SQLite file that rows go to as they finish. Given again, finished rows are not run again, however the
                process before ended; None: kept in memory
     jobs       simulations at once on this machine; 0: one per core
@@ -40,31 +44,37 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
     What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in
     `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
-    Raises ConfigError for paths that no scenario has, ValueError for negative `jobs`, KeyboardInterrupt on Ctrl-C
-    (finished rows stay).
+    Raises ConfigError for paths that no scenario has and figures that no run has, before anything runs; ValueError
+    for negative `jobs`, KeyboardInterrupt on Ctrl-C (finished rows stay).
     """
     if vary is not None and not isinstance(vary, Mapping):
         if points is not None or isinstance(vary, str) or not isinstance(vary, Iterable):
             raise TypeError("vary is {path: values}, as {\"workload.plan.tp\": [1, 2, 4]}; a list of {path: value} is points")
         vary, points = None, vary
-    if jobs < 0:
-        raise ValueError("jobs must be at least 0: one per core")
+    jobs = jobs_of(jobs)
+    flags(allow_oom=allow_oom)
+    if isinstance(pareto, str) or not isinstance(pareto, Iterable):
+        raise TypeError("pareto is a list of figures, as [\"mfu\", \"usd_per_hour\"]")
+    pareto = [_text_of("a figure", name) for name in pareto]
+    for name in [best] * bool(_text_of("best", best)) + pareto:
+        _core.check_figure(name)
     paths, rows = _space(vary, points)
     made = _scenario(scenario, set, changes, seed, network)
     source = _origin(made)
-    file = "" if out is None else os.fspath(out)
+    file = "" if out is None else path_text(out)
     core = _core.Sweep(*source, paths, rows, file, allow_oom)
     with Bar(progress, unit="point", what="sweeping") as bar:
         if client is None:
             core.run(jobs, bar.update)
         else:
             _run_on(client, core, source, paths, rows, allow_oom, bar)
-    return Sweep(*core.texts(best, list(pareto)))
+    return Sweep(*core.texts(best, pareto))
 
 
 class Sweep(Table):
-    """Rows: point, one column per path, status ("ok" or "failed"), message, then figures in SI units (step_seconds,
-    tokens_per_second, mfu, memory_bytes, usd_per_million_tokens, idle_seconds.<reason>, ...), None where there is none.
+    """Rows: point, one column per path, status ("ok" or "failed"), message, fits (whether the memory suffices),
+    then figures in SI units (step_seconds, tokens_per_second, mfu, memory_bytes, usd_per_million_tokens,
+    idle_seconds.<reason>, ...), None where there is none. The columns are those of the CSV, in its order.
     `pandas.DataFrame(sweep)` and `to_pandas()` make a frame; str() is what `topsim sweep` prints.
     """
 
@@ -72,8 +82,10 @@ class Sweep(Table):
         self._text, self._csv, self._table = text, csv, table
         self._dict: Dict[str, Any] = json.loads(text)
         rows = [{"point": row["point"], **row["values"], "status": row["status"], "message": row["message"],
-                 **row["figures"]} for row in self._dict["rows"]]
-        super().__init__("sweep", {key: [row[key] for row in rows] for key in (rows[0] if rows else {})})
+                 "fits": row["fits"], **row["figures"]} for row in self._dict["rows"]]
+        # In the order of the CSV's columns; JSON sorts its keys.
+        names = next(_csv.reader(io.StringIO(csv))) if rows else []
+        super().__init__("sweep", {key: [row[key] for row in rows] for key in names})
 
     @property
     def assumed_releases(self) -> List[str]:
@@ -89,13 +101,15 @@ class Sweep(Table):
 
     @property
     def best(self) -> Optional[Dict[str, Any]]:
-        """The best row by the figure of the sweep; None when no point could run."""
+        """The best row by the figure of the sweep: of those that fit the memory, or of all when none fits (its
+        `fits` says so); None when no point could run."""
         point = self._dict["best"]["point"]
         return None if point is None else self._rows([point])[0]
 
     @property
     def pareto(self) -> Table:
-        """The rows that no other one beats in all figures of the Pareto set."""
+        """The rows that no other one beats in all figures of the Pareto set; those that fit the memory, if any
+        does."""
         return Table._of_rows("pareto", self._rows(self._dict["pareto"]["points"]), self.columns)
 
     @property
@@ -106,9 +120,15 @@ class Sweep(Table):
         return Table._of_rows("failed", [{key: row[key] for key in keys} for row in rows], keys)
 
     def plot(self, x: str, y: str = "step_seconds", ax: Any = None) -> Any:
-        """`y` over `x`: a path (its last word is enough) or a figure. Returns matplotlib's axes."""
+        """`y`, a figure, over `x`: a path (its last word is enough) or a figure. Returns matplotlib's axes.
+        KeyError for other names, ValueError for a `y` of text."""
         from .plots import plot_sweep
-        return plot_sweep(self, self._column_name(x), self._column_name(y), ax)
+        x, y = self._column_name(x), self._column_name(y)
+        for name in (x, y):
+            words = any(isinstance(value, str) for value in self[name])
+            if name in ("status", "message") or (words and name == y):
+                raise ValueError(f"{name} holds text, which is no figure to plot")
+        return plot_sweep(self, x, y, ax)
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the page of the sweep: one file that opens offline, what `topsim sweep --html` writes.
@@ -149,7 +169,7 @@ class Sweep(Table):
 
 
 def _space(vary: Optional[Vary], points: Optional[Points]) -> Tuple[List[str], List[List[str]]]:
-    listed = [{}] if points is None else [*points]
+    listed = [{}] if points is None else _listed(points)
     for point in listed:
         if not isinstance(point, Mapping):
             raise TypeError(f"a point is {{path: value}}, as {{\"workload.plan.tp\": 4}}; {point!r} is none")
@@ -163,11 +183,19 @@ def _space(vary: Optional[Vary], points: Optional[Points]) -> Tuple[List[str], L
             raise ValueError(f"{path} needs a list of values")
     rows = []
     for point in listed:
-        if [*point] != [*listed[0]]:
-            raise ValueError(f"every point names the same paths in the same order; {point} does not")
+        if {*point} != {*listed[0]}:
+            raise ValueError(f"every point names the same paths; {point} does not")
+        point = {path: point[path] for path in listed[0]}
         for values in itertools.product(*grid.values()):
             rows.append([json.dumps(value, default=_plain) for value in (*point.values(), *values)])
     return paths, rows
+
+
+def _listed(points: Any) -> List[Any]:
+    """Rows of a pandas DataFrame, and points that are Series, as dicts."""
+    if hasattr(points, "columns") and hasattr(points, "to_dict"):
+        return points.to_dict("records")
+    return [point.to_dict() if hasattr(point, "to_dict") else point for point in points]
 
 
 def _origin(scenario: Scenario) -> Tuple[str, str, str, str, List[str]]:
@@ -177,7 +205,7 @@ def _origin(scenario: Scenario) -> Tuple[str, str, str, str, List[str]]:
         source = _Text(json.dumps(source, indent=2, default=_plain), scenario.name, ".")
     if isinstance(source, _Text):
         return "", source.text, source.name, source.directory, changes
-    return os.fspath(source), "", "", "", changes
+    return path_text(source), "", "", "", changes
 
 
 def _run_on(client: Any, core: Any, source: Any, paths: List[str], rows: List[List[str]], allow_oom: bool,

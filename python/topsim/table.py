@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv as _csv
+import io
+import operator
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple, Union, overload
 
 Column = Union[memoryview, "Words", List[Any]]
@@ -42,8 +45,9 @@ def _text(value: Any) -> str:
 
 
 class Table(Sequence):
-    """Rows and columns, read-only. `table["bytes"]` is a column, `table[0]` a row (a dict), `for row in table`
-    goes over rows, `to_pandas()` makes a DataFrame. Figures are SI: seconds, bytes, bytes per second, shares.
+    """Rows and columns, read-only. `table["bytes"]` is a column, `table[["id", "bytes"]]` a table of these,
+    `"bytes" in table` whether there is one, `table[0]` a row (a dict), `for row in table` goes over rows,
+    `to_pandas()` makes a DataFrame. Figures are SI: seconds, bytes, bytes per second, shares.
     """
 
     def __init__(self, name: str, columns: Mapping[str, Column]) -> None:
@@ -74,6 +78,8 @@ class Table(Sequence):
     @overload
     def __getitem__(self, key: int) -> Dict[str, Any]: ...
     @overload
+    def __getitem__(self, key: List[str]) -> "Table": ...
+    @overload
     def __getitem__(self, key: slice) -> List[Dict[str, Any]]: ...
 
     def __getitem__(self, key):
@@ -82,11 +88,22 @@ class Table(Sequence):
                 return self._columns[key]
             except KeyError:
                 raise KeyError(f"{self.name} has no column {key!r}; columns: {', '.join(self.columns)}") from None
+        if isinstance(key, list) and all(isinstance(name, str) for name in key):
+            return Table(self.name, {name: self[name] for name in key})
         if isinstance(key, slice):
             return [self[i] for i in range(*key.indices(len(self)))]
+        try:
+            key = operator.index(key)
+        except TypeError:
+            raise TypeError("a table has columns by name, lists of names, and rows by number; found "
+                            f"{type(key).__name__}") from None
         if not -len(self) <= key < len(self):
             raise IndexError(f"{self.name} has {len(self)} rows")
         return {name: column[key] for name, column in self._columns.items()}
+
+    def __contains__(self, what: object) -> bool:
+        """Whether there is a column of that name, or a row equal to that dict."""
+        return what in self._columns if isinstance(what, str) else any(row == what for row in self)
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         return (dict(zip(self._columns, row)) for row in zip(*self._columns.values()))
@@ -99,6 +116,14 @@ class Table(Sequence):
     def to_dict(self) -> Dict[str, List[Any]]:
         """{column: [values]}, plain Python values."""
         return {name: list(column) for name, column in self._columns.items()}
+
+    def to_csv(self) -> str:
+        """CSV with a line of names; numbers as they read back the same, nothing for None."""
+        text = io.StringIO()
+        writer = _csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*self._columns.values()))
+        return text.getvalue()
 
     def to_pandas(self):
         """A pandas DataFrame with the same columns, a row each. Numbers share this table's memory where they

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _core
+from .arguments import path_text, whole
+from .errors import ConfigError
 from .files import write_text
-from .scenario import Changes, Scenario, Source, _scenario
+from .scenario import Changes, Scenario, Source, _assignments, _scenario
 from .table import Table
 
 
@@ -26,9 +28,41 @@ class Svg(str):
         write_text(file, self)
 
 
-def _restore_topology(text: str) -> "Topology":
+class Bill(Table):
+    """What has to be bought, a row each kind of part: category, id, name, count, included_in_server, usd_each and
+    the rest of `to_dict()["items"]`. str() is what `topsim topo bom` prints.
+    """
+
+    def __init__(self, text: str, csv: str, table: str) -> None:
+        self._text, self._csv, self._table = text, csv, table
+        items = json.loads(text)["items"]
+        keys = ["category", "id", "name", "count"]
+        keys += [key for key in dict.fromkeys(key for item in items for key in item) if key not in keys]
+        super().__init__("bill", {key: [item.get(key) for item in items] for key in keys})
+
+    def to_json(self) -> str:
+        """topsim.bom/1, as `topsim topo bom --format json` prints it: sums are there, too."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._text)
+
+    def to_csv(self) -> str:
+        """As `topsim topo bom --format csv` prints it."""
+        return self._csv
+
+    def __str__(self) -> str:
+        return self._table.rstrip()
+
+    def __reduce__(self):
+        return Bill, (self._text, self._csv, self._table)
+
+
+def _restore_topology(text: str, origin: Tuple[Optional[Scenario], str]) -> "Topology":
     topology = Topology.__new__(Topology)
     topology._core = _core.Topology.parse(text)
+    topology._scenario, topology._name = origin
     return topology
 
 
@@ -40,11 +74,21 @@ class Topology:
     """
 
     def __init__(self, source: Source, set: Changes = None, **changes: Any) -> None:
+        self._scenario: Optional[Scenario] = None  # with quotes and running costs
+        self._name = ""
         if isinstance(source, (Scenario, Mapping)):
-            self._core = _core.Topology.of_scenario(_scenario(source, set, changes)._core)
-        else:
-            from .scenario import _assignments
-            self._core = _core.Topology.load(os.fspath(source), _assignments(set) + _assignments(changes))
+            self._scenario = _scenario(source, set, changes)
+            self._core = _core.Topology.of_scenario(self._scenario._core)
+            return
+        if not isinstance(source, (str, bytes, os.PathLike)):
+            raise TypeError("a topology is a path, a name, a dict or a topsim.Scenario; found "
+                            f"{type(source).__name__}")
+        self._name = path_text(source)
+        self._core = _core.Topology.load(self._name, _assignments(set) + _assignments(changes))
+        try:
+            self._scenario = _scenario(self._name, set, changes)
+        except ConfigError:
+            pass  # a node of the catalogue, or a file of devices
 
     @classmethod
     def load(cls, source: Union[str, "os.PathLike[str]"]) -> "Topology":
@@ -79,7 +123,7 @@ class Topology:
         ends in .dot or .gv. More than `most_nodes` nodes, or `most_switches` switches of a tier, are folded into one of
         each kind.
         """
-        svg = Svg(self._core.to_svg(most_nodes, most_switches))
+        svg = Svg(self._core.to_svg(whole("most_nodes", most_nodes, 1), whole("most_switches", most_switches, 1)))
         if file is None:
             return svg
         ending = os.path.splitext(os.fspath(file))[1].lower()
@@ -112,6 +156,15 @@ class Topology:
         """What an owner should know: severity, message, where; errors first."""
         return self._core.check()
 
+    def bom(self) -> Bill:
+        """What has to be bought for it, as `topsim topo bom` counts it: prices in USD, of the catalogue or the
+        scenario's quotes. Raises ConfigError for quotes of parts that nobody knows."""
+        return Bill(*self._core.bill(None if self._scenario is None else self._scenario._core, self._name))
+
+    def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the native file; OSError where it cannot be written."""
+        write_text(file, self.to_json())
+
     def to_json(self) -> str:
         """The native file, which a scenario's topology.file and Topology() read."""
         return self._core.to_json()
@@ -126,10 +179,16 @@ class Topology:
 
     def to_nccl_xml(self, node: int = 0) -> str:
         """NCCL's topology file of one box (NCCL_TOPO_FILE)."""
-        return self._core.to_nccl_xml(node)
+        return self._core.to_nccl_xml(whole("node", node, 0))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topology) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
 
     def __reduce__(self):
-        return _restore_topology, (self.to_json(),)
+        return _restore_topology, (self.to_json(), (self._scenario, self._name))
 
     def __str__(self) -> str:
         """A tree, equal parts once."""

@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict, Sequence, Union
 
 from . import _core
+from .arguments import jobs_of, path_text
 from .files import write_text
 from .progress import Bar, OnProgress
 from .table import Table, bars_html
@@ -30,10 +31,9 @@ def validate(families: Union[Name, Sequence[Name], None] = None, *, jobs: int = 
     Raises ConfigError for a name that nothing has, a file that is not there and a table that cannot be read, ValueError for
     negative `jobs`, KeyboardInterrupt on Ctrl-C.
     """
-    if jobs < 0:
-        raise ValueError("jobs must be at least 0: one per core")
+    jobs = jobs_of(jobs)
     one = isinstance(families, (str, os.PathLike))
-    names = [os.fspath(name) for name in ([families] if one else families or ())]
+    names = [path_text(name) for name in ([families] if one else families or ())]
     with Bar(progress, unit="case", what="validating") as bar:
         return Validation(*_core.validate(names, jobs, bar.update))
 

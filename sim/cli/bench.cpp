@@ -48,17 +48,6 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   return sizes;
 }
 
-// Messages of such patterns go straight to their receivers, so there is nothing to choose.
-void refuse_choices(const Options& options, const std::string& what) {
-  for (const auto& [option, given] : {std::pair("--algorithm", !options.algorithm.empty()),
-                                      {"--protocol", !options.protocol.empty()},
-                                      {"--channels", options.channels > 0}})
-    if (given)
-      throw ConfigError(
-          fmt::format("{} has no effect on {}, whose messages go straight to their receivers", option, what),
-          "leave it out");
-}
-
 // Refuses options of other patterns, which have no effect on this one.
 void refuse_others_options(const Options& options, const std::string& what) {
   struct Owned {
@@ -103,7 +92,7 @@ void warn_of(const std::vector<report::Finding>& findings) {
 
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
-  refuse_choices(options, std::string(what.name));
+  scenario::refuse_choices(what.name, options.algorithm, options.protocol, options.channels);
   scenario::Scenario scenario = options.scenario.load_cluster();
   if (scenario::on_textbook(what.pattern, options.textbook) && !scenario.faults.empty())
     std::cerr << "warning: switches of the pattern's own have none of the scenario's faults\n";
@@ -150,7 +139,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
 }
 
 std::string collective(const Options& options, const scenario::BenchCollective& what,
-                       const topology::Catalogue& catalogue, const executor::Progress& progress) {
+                       const topology::Catalogue& catalogue, executor::Progress& progress) {
   const scenario::BenchSizes sizes{scenario::bench_size(options.begin.empty() ? "8" : options.begin),
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
@@ -158,10 +147,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
   scenario::Scenario scenario = options.scenario.load_cluster();
   if (scenario::faults_left_out(scenario) > 0) warn_of_faults();
   warn_of_empty_nodes(scenario, catalogue);
-  const bool direct =
-      what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
-  if (direct) refuse_choices(options, std::string(what.name));
-  scenario::force(scenario, options.algorithm, options.protocol, options.channels);
+  scenario::force(scenario, what, options.algorithm, options.protocol, options.channels);
   if (options.gpus_per_thread > 0) scenario.network.nccl.gpus_per_thread = options.gpus_per_thread;
   const auto [rows, findings] = scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
   warn_of(findings);
@@ -201,7 +187,9 @@ int run(const Options& options) {
   const scenario::TrafficName* pattern = scenario::find_traffic(options.what);
   executor::Progress progress;
   std::optional<InterruptGuard> guard;
-  if (named != nullptr || !scenario::on_textbook(pattern->pattern, options.textbook))
+  if (named != nullptr)
+    guard.emplace(progress.stop, &progress.worth_printing);
+  else if (!scenario::on_textbook(pattern->pattern, options.textbook))
     guard.emplace(progress.stop);
   std::cout << (named != nullptr ? collective(options, *named, catalogue, progress)
                                  : traffic(options, *pattern, catalogue, progress.stop))

@@ -3,6 +3,7 @@
 // step by step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -178,6 +179,9 @@ struct StepPlan {
 struct Searches;
 [[nodiscard]] std::shared_ptr<Searches> no_searches_yet();
 
+// Thrown by a call that stop_at() ended.
+struct Stopped {};
+
 // NCCL on one topology. Communicators of equal shape (same boxes, same local GPUs, same node count) share
 // what was searched and tuned for them. Thread-safe.
 class NcclModel {
@@ -186,6 +190,9 @@ class NcclModel {
   explicit NcclModel(const topology::Router& router, Overrides overrides = {}, TimeOptions time = {},
                      std::shared_ptr<Searches> searches = no_searches_yet());
   ~NcclModel();
+  // Lowering throws Stopped once the flag is true, also while it is under way. REQUIRES: it outlives the
+  // model.
+  void stop_at(const std::atomic<bool>& stop);
 
   [[nodiscard]] const topology::Router& router() const;
   [[nodiscard]] bool allows_pxn() const;

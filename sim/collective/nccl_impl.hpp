@@ -33,9 +33,10 @@ struct NcclModel::Impl {
   Twins twins;
   Torus torus;
   bool sockets;  // nodes speak TCP
+  const std::atomic<bool>* stop = nullptr;
 
   [[nodiscard]] UsageBuilder usage(UsageBuilder::Grain grain = UsageBuilder::Grain::links) const {
-    UsageBuilder usage(router, grain);
+    UsageBuilder usage(router, grain, stop);
     if (sockets) usage.watch_hosts();
     return usage;
   }

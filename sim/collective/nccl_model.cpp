@@ -69,6 +69,10 @@ Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement
   return direct;
 }
 
+void NcclModel::stop_at(const std::atomic<bool>& stop) {
+  impl_->stop = &stop;
+}
+
 const topology::Router& NcclModel::router() const {
   return impl_->router;
 }

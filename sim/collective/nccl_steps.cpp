@@ -72,7 +72,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       impl_->route(wire, choice, placement, gpus, whole);
       impl_->limit(whole, timing);
     }
-    StepPlan plan = direct_steps(impl_->router, wire, payload, placement, timing);
+    StepPlan plan = direct_steps(impl_->usage(), wire, payload, placement, timing);
     plan.choice = choice;
     return plan;
   }

@@ -11,12 +11,14 @@
 #include "sim/collective/time_model.hpp"
 
 namespace topsim::collective {
+class UsageBuilder;
 
 [[nodiscard]] StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choice,
                                   const Placement& placement, const Timing& timing, const StepTiming& steps);
 [[nodiscard]] StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
                                   const TreePipeline& pipe, double wire, const StepTiming& steps);
-[[nodiscard]] StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
+// Throws Stopped as `usage` does, which is of the collective's connections.
+[[nodiscard]] StepPlan direct_steps(const UsageBuilder& usage, CollectiveKind kind, std::int64_t bytes,
                                     const Placement& placement, const Timing& timing);
 // Sums over trees of switches or of boxes. REQUIRES: choice is CollNet, NVLSTree, or NVLS over several boxes.
 [[nodiscard]] StepPlan sum_steps(const topology::Router& router, std::int64_t bytes, const Choice& choice,

@@ -13,7 +13,7 @@ namespace topsim::collective {
 // (NCCL 2.30 channel.h, ncclP2pChannelBaseForRound; graph/paths.cc, ncclTopoComputeP2pChannels). The start is
 // the kernel's, once. A GPU posts the messages that leave its box one after the other, also while messages
 // wait. A message is split over the connections that UsageBuilder::add_message gives it.
-StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
+StepPlan direct_steps(const UsageBuilder& usage, CollectiveKind kind, std::int64_t bytes,
                       const Placement& placement, const Timing& timing) {
   constexpr std::uint32_t kRoundsPerBatch = 8;
   const std::uint32_t n = placement.ranks;
@@ -24,7 +24,6 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
   const double share = all ? static_cast<double>(rounds) / n : 1;  // the part of its bytes that a rank sends
   const double rate = timing.cap * share / std::min(at_a_time, rounds);
   StepBuilder plan;
-  const UsageBuilder usage(router);
   struct Sent {  // a message's parts follow each other
     std::uint32_t first, parts;
     Microseconds earliest;  // it has arrived by then if its bytes take no time
@@ -37,7 +36,8 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       box_of[placement.boxes[b].ranks[i]] = b;
       gpu[placement.boxes[b].ranks[i]] = placement.boxes[b].gpus[i];
     }
-  for (std::uint32_t d = 1; d <= rounds; ++d)
+  for (std::uint32_t d = 1; d <= rounds; ++d) {
+    usage.end_if_stopped();
     for (std::uint32_t r = 0; r < n; ++r) {
       const bool first = d <= at_a_time;
       const std::uint32_t to = (r + d) % n;
@@ -69,6 +69,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
         if (part == 0) message.first = index;
       }
     }
+  }
   return plan.finish();
 }
 }  // namespace topsim::collective

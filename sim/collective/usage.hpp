@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -17,13 +18,19 @@ namespace topsim::collective {
 class UsageBuilder {
  public:
   enum class Grain { links, stretches };
-  explicit UsageBuilder(const topology::Router& router, Grain grain = Grain::links)
-      : router_(router), grain_(grain) {}
+  // `stop`: once it is true, what is added throws Stopped. May be null.
+  explicit UsageBuilder(const topology::Router& router, Grain grain = Grain::links,
+                        const std::atomic<bool>* stop = nullptr)
+      : router_(router), grain_(grain), stop_(stop) {}
+  void end_if_stopped() const {
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Stopped{};
+  }
 
   // `coefficient` bytes along the route for every byte of the collective. The longest latency
   // through the fabric is kept. Throws
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
+    end_if_stopped();
     if (watches_hosts_ && over_fabric(query))
       socket_hops_.push_back({query.from, query.to, coefficient, connections_});
     if (grain_ == Grain::stretches) {
@@ -133,6 +140,7 @@ class UsageBuilder {
 
   const topology::Router& router_;
   Grain grain_;
+  const std::atomic<bool>* stop_;
   topology::Route route_;
   LinkTotals links_;
   std::vector<SketchedCalls::Use> stretches_;

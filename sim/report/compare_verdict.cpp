@@ -59,6 +59,14 @@ std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   return explained < 0.5 ? "" : text;
 }
 
+// Of accelerators with more memory than there is: nobody can have these figures.
+std::string unfit(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
+  const Memory& memory = candidates[c].result.memory;
+  if (memory.fits) return "";
+  return fmt::format("{} DOES NOT FIT the memory: {} of {}", comparison.names[c],
+                     memory_text(memory.per_accelerator), capacity_text(memory));
+}
+
 std::string time_text(const Candidate& each, bool per_token) {
   const Result& result = each.result;
   return duration_text(
@@ -316,6 +324,7 @@ std::string verdict(const Comparison& comparison, std::span<const Candidate> can
     if (sentence.empty()) return;
     text += (text.empty() ? "" : "\n") + sentence;
   };
+  for (std::size_t c = 0; c < candidates.size(); ++c) add(unfit(comparison, candidates, c));
   for (std::size_t c = 1; c < candidates.size(); ++c) {
     add(step_sentence(comparison, candidates, c));
     add(cost_sentence(comparison, candidates, c));

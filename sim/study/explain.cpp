@@ -70,7 +70,7 @@ bool waits_for(const WhatIf& part, const std::vector<metrics::PathShare>& path) 
 
 void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std::size_t name,
            std::size_t window) {
-  text += fmt::format("\na part {} faster would make the step (simulated again)\n",
+  text += fmt::format("\nstep time if one part were {} faster (simulated again)\n",
                       percent_text(what_ifs.factor - 1));
   for (const WhatIf& each : what_ifs.parts) {
     // A thousandth is negligible; rounding alone causes such differences.

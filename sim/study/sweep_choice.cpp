@@ -1,6 +1,7 @@
 #include "sim/study/sweep_choice.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/study/sweep_figures.hpp"
@@ -21,14 +22,21 @@ bool can_be_built(const SweepRow& row) {
   return row.message.find(scenario::kNoPorts) == std::string::npos;
 }
 
+bool fits_memory(const SweepRow& row) {
+  static const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_capacity_bytes");
+  return !has(row, used) || !has(row, there) || *row.figures[used] <= *row.figures[there];
+}
+
 std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (has(rows[i], figure)) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const bool here = can_be_built(rows[a]), there = can_be_built(rows[b]);
-    return here != there ? here : loss(rows[a], figure) < loss(rows[b], figure);
+    const auto key = [&](const SweepRow& row) {
+      return std::tuple(!can_be_built(row), !fits_memory(row), loss(row, figure));
+    };
+    return key(rows[a]) < key(rows[b]);
   });
   return order;
 }
@@ -39,6 +47,9 @@ std::vector<std::size_t> pareto(std::span<const SweepRow> rows, std::span<const 
     const auto lacks = [&](const SweepRow& row) { return row.ok && !has(row, figure); };
     if (std::none_of(rows.begin(), rows.end(), lacks)) used.push_back(figure);
   }
+  const auto built = [](const SweepRow& row) { return row.ok && can_be_built(row); };
+  const bool any_fits = std::any_of(rows.begin(), rows.end(),
+                                    [&](const SweepRow& row) { return built(row) && fits_memory(row); });
   const auto losses = [&](std::size_t row) {
     std::vector<double> values;
     for (const std::size_t figure : used) values.push_back(loss(rows[row], figure));
@@ -48,7 +59,8 @@ std::vector<std::size_t> pareto(std::span<const SweepRow> rows, std::span<const 
   // those on the front so far.
   std::vector<std::pair<std::vector<double>, std::size_t>> candidates;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].ok && can_be_built(rows[i]) && !used.empty()) candidates.emplace_back(losses(i), i);
+    if (built(rows[i]) && fits_memory(rows[i]) == any_fits && !used.empty())
+      candidates.emplace_back(losses(i), i);
   }
   std::sort(candidates.begin(), candidates.end());
   std::vector<std::pair<std::vector<double>, std::size_t>> front;

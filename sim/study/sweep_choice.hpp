@@ -13,12 +13,16 @@ namespace topsim::study {
 // it.
 [[nodiscard]] bool can_be_built(const SweepRow& row);
 
+// False where an accelerator would need more memory than it has.
+[[nodiscard]] bool fits_memory(const SweepRow& row);
+
 // Indices into `rows` of those that have the figure, best first; equal ones in the order of the points. Those
-// that cannot be built come last.
+// that do not fit the memory come after those that do, those that cannot be built last.
 [[nodiscard]] std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure);
 
-// The Pareto set: rows that can be built, such that no other is at least as good in all figures and better in
-// one. Of equal rows all are in it. Figures that some row lacks are ignored. Indices into `rows`, ascending.
+// The Pareto set: rows that can be built and fit (any that can be built if none fits), such that no other is
+// at least as good in all figures and better in one. Of equal rows all are in it. Figures that some row lacks
+// are ignored. Indices into `rows`, ascending.
 [[nodiscard]] std::vector<std::size_t> pareto(std::span<const SweepRow> rows,
                                               std::span<const std::size_t> figures);
 

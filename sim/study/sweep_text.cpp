@@ -140,7 +140,10 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
       const SweepRow& row = report.rows[order[i]];
       const bool on_front = std::binary_search(front.begin(), front.end(), order[i]);
       const bool built = can_be_built(row);
-      lines.push_back({std::string(!built ? "!" : i == 0 ? "*" : "") + (on_front ? "+" : "")});
+      lines.push_back({std::string(!built   ? "!"
+                                   : i == 0 ? "*"
+                                            : "") +
+                       (fits_memory(row) ? "" : "x") + (on_front ? "+" : "")});
       for (const std::string& value : report.space.points[row.point])
         lines.back().push_back(report::clip(plain(value), setting));
       for (const auto& [figure, heading] : shown)
@@ -150,10 +153,16 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     if (rows < order.size()) text += fmt::format("  and {} more (--all)\n", order.size() - rows);
     std::vector<std::string> criteria;
     for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
-    const bool all = can_be_built(report.rows[order.back()]);
+    const bool all = can_be_built(report.rows[order.back()]), fits = fits_memory(report.rows[order.front()]);
+    const bool all_fit = std::all_of(order.begin(), order.end(),
+                                     [&](std::size_t row) { return fits_memory(report.rows[row]); });
     const std::string key =
-        fmt::format("* best {}   + {} that no other point beats in all of {}{}", figures[report.by].name,
-                    front.size(), join(criteria), all ? "" : "   ! cannot be built (warnings below)");
+        fmt::format("* best {}{}   + {} that no other point beats in all of {}{}{}", figures[report.by].name,
+                    !fits     ? ", though no point fits the memory"
+                    : all_fit ? ""
+                              : " of those that fit",
+                    front.size(), join(criteria), all_fit ? "" : "   x does not fit the memory",
+                    all ? "" : "   ! cannot be built (warnings below)");
     for (const std::string& line : report::wrap(key, columns, 2)) text += line + '\n';
   }
   return text + messages(report, true, names, columns) + messages(report, false, names, columns);
@@ -173,6 +182,7 @@ std::string sweep_json(const SweepReport& report) {
                  {"values", json::object()},
                  {"status", row.ok ? "ok" : "failed"},
                  {"can_be_built", can_be_built(row)},
+                 {"fits", row.ok ? json(fits_memory(row)) : json(nullptr)},
                  {"message", row.message}};
     for (std::size_t p = 0; p < report.space.paths.size(); ++p)
       each["values"][report.space.paths[p]] = json_value(report.space.points[row.point][p]);
@@ -182,8 +192,10 @@ std::string sweep_json(const SweepReport& report) {
   }
   const std::vector<std::size_t> order = ranked(report.rows, report.by);
   document["best"] = {{"figure", figures[report.by].name}, {"point", nullptr}};
-  if (!order.empty() && can_be_built(report.rows[order.front()]))
+  if (!order.empty() && can_be_built(report.rows[order.front()])) {
     document["best"]["point"] = report.rows[order.front()].point;
+    document["best"]["fits"] = fits_memory(report.rows[order.front()]);
+  }
   if (!report.assumed_releases.empty()) document["assumed_releases"] = report.assumed_releases;
   json criteria = json::array(), front = json::array();
   for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
@@ -196,14 +208,17 @@ std::string sweep_json(const SweepReport& report) {
 std::string sweep_csv(const SweepReport& report) {
   std::string text = "point";
   for (const std::string& path : report.space.paths) text += ',' + report::csv_field(path);
-  text += ",status,message";
+  text += ",status,message,fits";
   for (const SweepFigure& figure : sweep_figures()) text += ',' + figure.name;
   text += '\n';
   for (const SweepRow& row : report.rows) {
     text += std::to_string(row.point);
     for (const std::string& value : report.space.points[row.point])
       text += ',' + report::csv_field(plain(value));
-    text += std::string(row.ok ? ",ok," : ",failed,") + report::csv_field(row.message);
+    text += std::string(row.ok ? ",ok," : ",failed,") + report::csv_field(row.message) +
+            (!row.ok            ? ","
+             : fits_memory(row) ? ",true"
+                                : ",false");
     for (std::size_t f = 0; f < sweep_figures().size(); ++f) {
       text += ',';
       // nlohmann writes the shortest decimals that read back the same, as in JSON.

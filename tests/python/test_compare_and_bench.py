@@ -1,6 +1,11 @@
 """Candidates side by side, and collectives alone."""
 
+import json
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import topsim
@@ -49,6 +54,30 @@ class Compare(unittest.TestCase):
             self.assertEqual(result["verdict"], comparison.to_dict()["verdict"])
             self.assertIn(" or ".join(comparison.names), page)
 
+    def test_a_list_and_files_of_results_will_do(self):
+        result = topsim.run(self.fast)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "result.json")
+            result.save(file)
+            for candidates in ([file, result], [folder, result], [[result, file]], [[os.fsencode(file), result]]):
+                self.assertIn("take the same step time", topsim.compare(*candidates).verdict)
+        comparison = topsim.compare(result, result)
+        self.assertEqual(json.loads(comparison.to_json()), comparison.to_dict())
+
+    def test_a_candidate_that_does_not_fit_is_told_first(self):
+        # Four tensor ranks hold twice as much each as eight, and these hold more than half of 80 GiB.
+        large = topsim.run("8xH100-ib", allow_oom=True, **{"workload.plan.tp": 4, "workload.plan.dp": 8})
+        self.assertFalse(large.fits)
+        self.assertGreater(large.memory_bytes, large.memory_capacity_bytes)
+        said = "DOES NOT FIT the memory: 104 GiB of 80.0 GiB"
+        self.assertIn(said, repr(large))
+        self.assertIn(said, large._repr_html_())
+        fits = topsim.run("8xH100-ib")
+        self.assertTrue(fits.fits)
+        self.assertNotIn("FIT", repr(fits))
+        self.assertEqual(topsim.compare(fits, large).verdict.split("\n")[0], f"8xH100-ib #2 {said}")
+        self.assertNotIn("FIT", topsim.compare(fits, fits).verdict)
+
     def test_one_is_not_enough(self):
         with self.assertRaisesRegex(ValueError, "at least two"):
             topsim.compare(self.fast)
@@ -65,6 +94,17 @@ class Bench(unittest.TestCase):
         self.assertIn("out-of-place", str(bench))
         self.assertEqual(pickle.loads(pickle.dumps(bench)), bench)
 
+    def test_control_c_stops_it_while_messages_are_listed(self):
+        # 16384 x 16384 of them take minutes. A shell that starts tests in the background has them ignore SIGINT.
+        script = ("import signal, threading, topsim\n"
+                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                  "threading.Timer(3, lambda: signal.raise_signal(signal.SIGINT)).start()\n"
+                  "try:\n    topsim.bench('alltoall', '16384xH100-llama3-405b', network='packet', first='1G')\n"
+                  "except KeyboardInterrupt:\n    print('stopped')\n")
+        ran = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60,
+                             check=True)
+        self.assertEqual(ran.stdout, "stopped\n")
+
     def test_choices_can_be_forced(self):
         bench = topsim.bench("all_reduce", two_boxes(), first="1M", last="1M", algorithm="ring", protocol="simple")
         self.assertEqual((bench[0]["algorithm"], bench[0]["protocol"]), ("Ring", "Simple"))
@@ -77,6 +117,12 @@ class Bench(unittest.TestCase):
             topsim.bench("all_reduce", two_boxes(), first="many")
         with self.assertRaisesRegex(ValueError, "at least 1.01"):
             topsim.bench("all_reduce", two_boxes(), factor=1)
+        for channels in (-1, 65, 10**6, 10**12):
+            with self.assertRaisesRegex(topsim.ConfigError, "NCCL has 1 to 64"):
+                topsim.bench("all_reduce", two_boxes(), channels=channels)
+        for forced in ({"algorithm": "tree"}, {"protocol": "ll"}, {"channels": 2}):
+            with self.assertRaisesRegex(topsim.ConfigError, "has no effect on alltoall"):
+                topsim.bench("alltoall", two_boxes(), **forced)
         with self.assertRaisesRegex(topsim.ConfigError, "first is more than last"):
             topsim.bench("all_reduce", two_boxes(), first="4M", last="1M")
 

@@ -59,6 +59,39 @@ class ConfigError(unittest.TestCase):
         self.assertRaises(TypeError, topsim.plan, two, schedules="1f1b")  # not the schedules "1", "f", "1" and "b"
         self.assertRaises(TypeError, topsim.plan, two, keep="tp")
 
+    def test_wrong_types_are_told_in_one_line_before_anything_runs(self):
+        two, result, topology = two_boxes(), topsim.run(two_boxes()), topsim.Topology("dgx-h100")
+        grid = {"workload.plan.tp": [8]}
+        for call in (lambda: topsim.run(two, set=[1]), lambda: topsim.run(two, fold="no"),
+                     lambda: topsim.run(two, progress="x"), lambda: topsim.sweep(two, grid, jobs=1.5),
+                     lambda: topsim.sweep(two, grid, jobs=None), lambda: topsim.sweep(two, grid, best=None),
+                     lambda: topsim.sweep(two, grid, pareto="mfu"), lambda: topsim.plan(two, gpus=1.5),
+                     lambda: topsim.bench("all_reduce", two, algorithm=None), lambda: result.link(None),
+                     lambda: result.rank("3"), lambda: topsim.explain(result, faster="10"), lambda: topsim.names(3),
+                     lambda: topsim.Topology(4)):
+            with self.assertRaises(TypeError) as caught:
+                call()
+            self.assertRegex(str(caught.exception), "^.{1,120}$")
+        for call in (lambda: topology.draw(most_nodes=-1), lambda: topology.to_nccl_xml(-1),
+                     lambda: topsim.plan(two, top=10**9), lambda: topsim.plan(two, top=0),
+                     lambda: topsim.bench("all_reduce", two, factor=float("inf")),
+                     lambda: topsim.compare(two, two, jobs=2**40), lambda: result.rank(2**70)):
+            with self.assertRaisesRegex(ValueError, "^.{1,120}$"):
+                call()
+
+    def test_a_nul_in_a_path_is_no_shorter_path(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            for call in (topsim.run, topsim.load, topsim.Topology, lambda path: topsim.compare(path, path),
+                         lambda path: topsim.sweep(two_boxes(), {"run.seed": [1]}, out=path)):
+                with self.assertRaisesRegex(ValueError, "NUL"):
+                    call(file.name + "\0x")
+
+    def test_remedies_name_arguments_and_no_options_of_the_command(self):
+        error = self.catch("8xH100-ib", **{"workload.plan.tp": 4, "workload.plan.dp": 8})
+        self.assertIn("allow_oom=True", error.help)
+        self.assertNotIn("--", error.help)
+        self.assertIn("allow_oom=True", str(error))
+
     def test_a_file_that_is_missing(self):
         error = self.catch("configs/8xH100-iib.json")
         self.assertIn("8xH100-ib", error.help)

@@ -59,6 +59,18 @@ class Package(unittest.TestCase):
                 there = {name for name in vars(getattr(topsim._core, each.name)) if not name.startswith("_")}
                 self.assertEqual(_names(each) - {"__init__"}, there, each.name)
 
+    def test_names_are_those_that_scenarios_may_have(self):
+        self.assertIn("8xH100-ib", topsim.names("scenarios"))
+        self.assertIn("hgx-h100", topsim.names("hardware"))
+        self.assertIn("llama3-70b", topsim.names("models"))
+        self.assertIn("megatron@2025", topsim.names("frameworks"))
+        self.assertIn("ib-ndr", topsim.names("fabrics") + topsim.names("hardware"))
+        self.assertLessEqual({"analytic", "flow", "packet"}, {*topsim.names("networks")})
+        bench = topsim.bench(topsim.names("collectives")[0], "8xH100-ib", first="1M", last="1M")
+        self.assertEqual(bench["size"], [1 << 20])
+        with self.assertRaisesRegex(topsim.ConfigError, "scenarios, hardware"):
+            topsim.names("hardwares")
+
     def test_versions_agree(self):
         project = (ROOT / "CMakeLists.txt").read_text()
         version = re.search(r"project\(topsim VERSION ([\d.]+)", project).group(1)

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import topsim
-from small import two_boxes
+from small import page_data, two_boxes, written_page
 
 PROGRAM = pathlib.Path("build/release/topsim")
 SCENARIO = "configs/16xA100-hdr.json"
@@ -42,6 +42,18 @@ class Plan(unittest.TestCase):
         self.assertGreater(quick.space["cut"], 0)
         self.assertEqual(every.best, quick.best)
 
+    def test_the_own_plan_has_the_keys_of_a_row(self):
+        self.assertEqual(list(self.plans.own), self.plans.columns)
+        own = self.plans.own
+        keys = ("tp", "pp", "schedule", "virtual_stages")
+        same = [row for row in self.plans if all(row[key] == own[key] for key in keys)]
+        self.assertEqual(own["first_step_seconds"], same[0]["first_step_seconds"] if same else None)
+
+    def test_the_network_is_that_of_the_best_scenario(self):
+        plans = topsim.plan(two_boxes(), top=1, keep=["micro_batch", "recompute", "pp"], network="analytic")
+        self.assertEqual(plans.best["network.model"], "analytic")
+        self.assertIn("judged with the flow model", str(plans))
+
     def test_pickles_and_shows_itself(self):
         self.assertEqual(pickle.loads(pickle.dumps(self.plans)), self.plans)
         self.assertIn("plans for 16 accelerators", str(self.plans))
@@ -74,6 +86,13 @@ class Explain(unittest.TestCase):
         self.assertEqual(len(explained.what_if), 0)
         with self.assertRaises(ValueError):
             topsim.explain(result, faster=0)
+
+    def test_its_page_says_what_a_faster_part_would_buy(self):
+        explained = topsim.explain(two_boxes(), faster=20)
+        for each in (explained, pickle.loads(pickle.dumps(explained))):
+            with written_page(self, each.html) as (page, result):
+                self.assertEqual(result["step"]["seconds"], topsim.run(two_boxes()).step_seconds)
+                self.assertEqual(page_data(page, "extra")["what_if"], explained.to_dict()["what_if"])
 
 
 if __name__ == "__main__":

@@ -188,6 +188,17 @@ class Changes(unittest.TestCase):
         self.assertEqual(result.seed, 7)
         self.assertEqual(result.to_dict()["network"]["model"], "analytic")
 
+    def test_paths_reach_into_lists(self):
+        fault = {"at": "1 ms", "kind": "link_down", "target": "node0/nic0"}
+        faulty = topsim.Scenario(two_boxes(), {"faults": [fault]})
+        self.assertEqual(faulty["faults[0].kind"], "link_down")
+        for path in ("faults[1].kind", "faults.kind", "workload[0]", "nowhere"):
+            with self.assertRaises(KeyError):
+                faulty[path]
+
+    def test_bytes_are_a_path(self):
+        self.assertEqual(topsim.Scenario(b"configs/8xH100-ib.json"), topsim.Scenario("configs/8xH100-ib.json"))
+
     def test_replace_leaves_the_scenario_alone(self):
         scenario = topsim.Scenario(two_boxes())
         self.assertEqual(scenario.replace(**{"topology.nodes": 4})["topology.nodes"], 4)

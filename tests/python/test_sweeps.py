@@ -56,6 +56,43 @@ class Sweeps(unittest.TestCase):
         with written_page(self, swept.html) as (_, result):
             self.assertIn(swept.best["step_seconds"], [row["figures"].get("step_seconds") for row in result["rows"]])
 
+    def test_what_does_not_fit_is_never_the_best_of_those_that_do(self):
+        # Four tensor ranks are quicker than eight, and need 104 of 80 GiB.
+        swept = topsim.sweep("8xH100-ib", {"workload.plan.tp": [4, 8]}, allow_oom=True)
+        self.assertEqual([row["fits"] for row in swept], [False, True])
+        self.assertGreater(swept[0]["tokens_per_second"], swept[1]["tokens_per_second"])
+        self.assertEqual((swept.best["workload.plan.tp"], swept.best["fits"]), (8, True))
+        self.assertEqual(swept.pareto["workload.plan.tp"], [8])
+        self.assertIn("x does not fit the memory", str(swept))
+        alone = topsim.sweep("8xH100-ib", {"workload.plan.tp": [4]}, allow_oom=True)
+        self.assertEqual((alone.best["workload.plan.tp"], alone.best["fits"]), (4, False))
+        self.assertIn("no point fits", str(alone))
+
+    def test_columns_are_in_the_order_of_the_csv(self):
+        swept = topsim.sweep(two_boxes(), {"run.seed": [1]})
+        self.assertEqual(swept.columns, swept.to_csv().split("\n")[0].split(","))
+        self.assertLess(swept.columns.index("step_seconds"), swept.columns.index("accelerators"))
+
+    def test_names_of_figures_are_checked_before_anything_runs(self):
+        for names in ({"best": "step_second"}, {"pareto": ["step_second", "mfu"]}):
+            with self.assertRaises(topsim.ConfigError) as caught:
+                topsim.sweep(two_boxes(), GRID, progress=lambda *_: self.fail("it runs"), **names)
+            self.assertIn("step_seconds", caught.exception.help)
+
+    def test_points_are_rows_of_frames_and_dicts_in_any_order(self):
+        points = [{"workload.plan.tp": 8, "run.seed": 1}, {"run.seed": 2, "workload.plan.tp": 4}]
+        swept = topsim.sweep(two_boxes(), points)
+        self.assertEqual([(row["workload.plan.tp"], row["run.seed"]) for row in swept], [(8, 1), (4, 2)])
+        with self.assertRaisesRegex(ValueError, "names the same paths"):
+            topsim.sweep(two_boxes(), [{"workload.plan.tp": 8}, {"run.seed": 2}])
+        try:
+            import pandas
+        except ImportError as error:
+            self.skipTest(str(error))
+        frame = pandas.DataFrame(points)
+        for given in (frame, [row for _, row in frame.iterrows()]):
+            self.assertEqual(topsim.sweep(two_boxes(), given), swept)
+
     def test_a_row_is_what_run_gives_and_failures_say_why(self):
         swept = topsim.sweep(two_boxes(), GRID)
         self.assertEqual(len(swept), 6)
@@ -140,6 +177,9 @@ class Sweeps(unittest.TestCase):
         axes = swept.plot(x="tp", y="step_seconds")
         self.assertEqual(len(axes.lines), 2)
         self.assertEqual(swept.plot(x="recompute").get_xlabel(), "workload.plan.recompute")
+        for x, y in (("tp", "recompute"), ("tp", "message"), ("status", "mfu")):
+            with self.assertRaisesRegex(ValueError, "no figure"):
+                swept.plot(x=x, y=y)
 
 
 @unittest.skipUnless(HAS_DASK, "dask.distributed is not installed (python3-distributed)")

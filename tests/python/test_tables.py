@@ -1,5 +1,7 @@
 """Tables of a result: rows, columns, frames, pictures."""
 
+import csv
+import io
 import math
 import pickle
 import unittest
@@ -54,6 +56,25 @@ class Tables(unittest.TestCase):
             self.result.links["bandwidth"]
         with self.assertRaises(IndexError):
             self.result.links[len(self.result.links)]
+
+    def test_columns_are_chosen_and_asked_for_by_name(self):
+        links = self.result.links
+        chosen = links[["id", "kind"]]
+        self.assertEqual(chosen.columns, ["id", "kind"])
+        self.assertEqual(chosen["kind"], links["kind"])
+        self.assertIn("id", links)
+        self.assertNotIn("bandwidth", links)
+        self.assertIn(links[1], links)
+        for wrong in (1.5, None, ("id", "kind")):
+            with self.assertRaisesRegex(TypeError, "columns by name"):
+                links[wrong]
+
+    def test_csv_reads_back_the_same(self):
+        rows = list(csv.DictReader(io.StringIO(self.result.links.to_csv())))
+        self.assertEqual([row["id"] for row in rows], self.result.links["id"])
+        self.assertEqual([float(row["utilization"]) for row in rows], self.result.links["utilization"])
+        summary = {row["metric"]: row["value"] for row in csv.DictReader(io.StringIO(self.result.to_csv()))}
+        self.assertEqual(float(summary["step.seconds"]), self.result.step_seconds)
 
     def test_text_and_html_name_the_columns(self):
         self.assertIn("peak_utilization", repr(self.result.links))

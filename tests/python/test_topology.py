@@ -75,6 +75,27 @@ class Topology(unittest.TestCase):
         self.assertIn("leaf", str(self.topology))
         self.assertTrue(all(finding["severity"] != "error" for finding in self.topology.check()))
 
+    def test_equal_content_is_equal_and_saved_files_load(self):
+        other = topsim.Topology("dgx-h100")
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "cluster.json")
+            self.topology.save(file)
+            self.assertEqual(topsim.Topology(file), self.topology)
+            self.assertEqual(hash(topsim.Topology(file)), hash(self.topology))
+        self.assertNotEqual(self.topology, other)
+        self.assertEqual(len({self.topology, other, topsim.Topology("dgx-h100")}), 2)
+
+    def test_the_bill_counts_what_the_cluster_is_built_of(self):
+        quoted = two_boxes()
+        quoted["cost"] = {"prices": {"hgx-h100": "200000 USD"}}
+        for bill in (topsim.Topology(quoted).bom(), pickle.loads(pickle.dumps(topsim.Topology(quoted))).bom()):
+            server = next(row for row in bill if row["category"] == "server")
+            self.assertEqual((server["id"], server["count"], server["usd_each"]["usual"]), ("hgx-h100", 2, 200000))
+            self.assertEqual(bill.to_dict()["format"], "topsim.bom/1")
+            self.assertIn("hgx-h100", bill.to_csv())
+        one = topsim.Topology("dgx-h100").bom()
+        self.assertEqual([row["count"] for row in one if row["category"] == "server"], [1])
+
     def test_pickles(self):
         self.assertEqual(pickle.loads(pickle.dumps(self.topology)).to_json(), self.topology.to_json())
 

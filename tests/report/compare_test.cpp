@@ -57,6 +57,17 @@ TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
               HasSubstr("roce is 1.20 times faster per step than ib"));
 }
 
+// 104 of 80 GiB: the faster one cannot be had.
+TEST(Compare, SaysFirstWhatDoesNotFit) {
+  Candidate fast = candidate("tp4", 8_ms);
+  fast.result.memory.fits = false;
+  fast.result.memory.per_accelerator = 104_GiB;
+  fast.result.memory.capacity = 80_GiB;
+  EXPECT_THAT(of({candidate("tp8", 10_ms), fast}).verdict,
+              ::testing::StartsWith("tp4 DOES NOT FIT the memory: 104 GiB of 80.0 GiB\ntp4 is 1.25 times"));
+  EXPECT_THAT(of({fast, candidate("tp8", 10_ms)}).verdict, ::testing::StartsWith("tp4 DOES NOT FIT"));
+}
+
 // Of 10 ms more, 4 are data parallel, 3 bubble, 2 waiting, 1 host: the first two reasons explain more than
 // half.
 TEST(Compare, NamesTheReasonsThatExplainHalfOfTheDifference) {

@@ -84,7 +84,7 @@ TEST(Members, AreToldAStepAndInTheWordsOfTheMainScreen) {
   const std::string text =
       report::to_text(report::find_members(sample_result(), topology, one, std::vector<std::string>{id}));
   EXPECT_THAT(text, HasSubstr("carried 250 MB a step"));
-  EXPECT_THAT(text, HasSubstr("waiting for the slowest      1.00 ms"));
+  EXPECT_THAT(text, HasSubstr("waiting for the slowest              1.00 ms"));
 }
 
 // As on the main screen it is a part of the busy time, not of the idle time.
@@ -95,7 +95,7 @@ TEST(Members, ARankSaysHowMuchOfItsBusyTimeKernelsLoseBesideCommunication) {
   EXPECT_THAT(report::to_text(report::find_members(result, topology, one, {})), Not(HasSubstr("slowed")));
   result.ranks[1].account.slowed = 3_ms;
   EXPECT_THAT(report::to_text(report::find_members(result, topology, one, {})),
-              HasSubstr("  of it: slowed              3.00 ms"));
+              HasSubstr("  of which: slowed by communication  3.00 ms"));
 }
 
 TEST(Members, WhoIsNotThereIsRefusedByName) {

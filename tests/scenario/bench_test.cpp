@@ -358,4 +358,42 @@ TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
   scenario.topology.fabric.link.use = "ib-hdr";
   for (const report::Finding& each : findings()) EXPECT_EQ(each.message.find("took"), std::string::npos);
 }
+
+// 16384 accelerators exchange 2.7e8 messages, which take minutes to list.
+TEST(Bench, StopsBeforeItsFirstRowToo) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("hgx-h100", 2, "rail");
+  executor::Progress progress;
+  const auto rows = [&](const char* model) {
+    scenario.network.model = model;
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2}, &progress)
+        .rows.size();
+  };
+  for (const char* model : {"flow", "packet"}) {
+    progress.stop = false, progress.worth_printing = 0;
+    EXPECT_EQ(rows(model), 1u) << model;
+    EXPECT_EQ(progress.worth_printing, 1u) << model;
+    progress.stop = true, progress.worth_printing = 0;
+    EXPECT_EQ(rows(model) + progress.worth_printing, 0u) << model;
+  }
+}
+
+TEST(Bench, ForcesOnlyWhatNcclHas) {
+  Scenario scenario;
+  const auto forced = [&](const char* what, const char* algorithm, const char* protocol, int channels) {
+    force(scenario, bench_collective(what), algorithm, protocol, channels);
+  };
+  for (const int channels : {-1, 65, 1'000'000})
+    EXPECT_THROW(forced("all_reduce", "", "", channels), ConfigError) << channels;
+  for (const char* what : {"alltoall", "sendrecv"}) {
+    EXPECT_THROW(forced(what, "tree", "", 0), ConfigError);
+    EXPECT_THROW(forced(what, "", "ll", 0), ConfigError);
+    EXPECT_THROW(forced(what, "", "", 2), ConfigError);
+    EXPECT_NO_THROW(forced(what, "", "", 0));
+  }
+  EXPECT_FALSE(scenario.network.nccl.channels.has_value());
+  forced("all_reduce", "ring", "simple", 64);
+  EXPECT_EQ(scenario.network.nccl.channels, 64);
+}
 }  // namespace topsim::scenario::bench_test

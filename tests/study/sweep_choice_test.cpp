@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/study/sweep_figures.hpp"
+#include "sim/study/sweep_text.hpp"
 
 namespace topsim::study::sweep_choice_test {
 using testing::ElementsAre;
@@ -40,6 +41,40 @@ TEST(SweepChoice, WhatCannotBeBuiltIsNeitherBestNorInTheParetoSet) {
   rows[0].message = "NVIDIA SN5600 has no ports for NDR; it is simulated as if it had";
   EXPECT_THAT(ranked(rows, kStep), ElementsAre(1, 2, 0));
   EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(1, 2));
+}
+
+// 104 of 80 bytes are too much: the fastest one cannot run, and the best of the others is the slower one.
+TEST(SweepChoice, WhatDoesNotFitTheMemoryIsBestOnlyWhereNothingFits) {
+  std::vector<SweepRow> rows{row(1, 104), row(3, 80), row(2, 120)};
+  for (SweepRow& each : rows) each.figures[sweep_figure("memory_capacity_bytes")] = 80;
+  EXPECT_FALSE(fits_memory(rows[0]));
+  EXPECT_TRUE(fits_memory(rows[1]));  // to the last byte
+  EXPECT_THAT(ranked(rows, kStep), ElementsAre(1, 0, 2));
+  EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(1));
+  rows.erase(rows.begin() + 1);
+  EXPECT_THAT(ranked(rows, kStep), ElementsAre(0, 1));
+  EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(0));
+}
+
+TEST(SweepChoice, ItsTextsSayWhatDoesNotFit) {
+  SweepReport report;
+  report.scenario = "two";
+  report.space = SweepSpace{{"workload.plan.tp"}, {{"4"}, {"8"}}};
+  report.rows = {row(1, 104), row(3, 80)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    report.rows[i].point = i;
+    report.rows[i].figures[sweep_figure("memory_capacity_bytes")] = 80;
+  }
+  report.by = kStep;
+  report.pareto_figures = {kStep};
+  const std::string table = sweep_table(report, 0, 200);
+  EXPECT_THAT(table, testing::HasSubstr("* best step_seconds of those that fit"));
+  EXPECT_THAT(table, testing::HasSubstr("x does not fit the memory"));
+  EXPECT_THAT(sweep_json(report), testing::HasSubstr("\"fits\": false"));
+  EXPECT_THAT(sweep_csv(report), testing::HasSubstr("0,4,ok,,false,1.0"));
+  report.rows.pop_back();
+  report.space.points.pop_back();
+  EXPECT_THAT(sweep_table(report, 0, 200), testing::HasSubstr("best step_seconds, though no point fits"));
 }
 
 TEST(SweepChoice, TheParetoSetHoldsWhatNothingBeats) {

@@ -111,6 +111,57 @@ class Studies(Pages):
         self.assertIn("roce-400g", refused)
         self.assertIn("has no ports for", refused)
 
+    def test_sweep_says_which_points_do_not_fit_and_calls_another_best(self):
+        # Four tensor ranks are quicker than eight, and need 104 of 80 GiB.
+        words = ("sweep", IB, "--vary", "workload.plan.tp=4,8", "--allow-oom")
+        shown = self.opened(self.page_of(*words)[0])
+        self.assertEqual([row["fits"] for row in shown["rows"]], [False, True])
+        sentence = self.browser.value("document.getElementById('sentence').textContent")
+        self.assertIn("among the points that fit the memory: tp 8", sentence)
+        self.assertNotIn("nearly full", sentence)
+        rows = self.browser.value("[...document.querySelectorAll('#rows tbody tr')].map((row) => [row.className, row.textContent])")
+        self.assertEqual([name for name, _ in rows], ["chosen", "unfit"])
+        self.assertIn("104 GiB of 80.0 GiB: does not fit", rows[1][1])
+        self.assertIn("does not fit", self.browser.value("document.getElementById('picture').textContent"))
+        self.opened(self.page_of(*words[:3], "workload.plan.tp=4", "--allow-oom")[0])
+        self.assertIn("(no point fits the memory)", self.browser.value("document.getElementById('sentence').textContent"))
+
+    def test_sweep_tells_equal_reasons_once_and_many_numbers_by_an_axis(self):
+        seeds, batches = ",".join(map(str, range(1, 21))), "1,2,3"  # global_batch 128 does not divide into 3
+        self.opened(self.page_of("sweep", IB, "--vary", f"run.seed={seeds}", "--vary", f"workload.plan.micro_batch={batches}", "--vary",
+                                 "workload.plan.recompute=none,selective", "--network", "analytic")[0])
+        reasons = self.browser.value("[...document.querySelectorAll('#failed tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        self.assertEqual([row[:4] for row in reasons], [["1, 2 … 20 (20)", "3", "none, selective", "40"]])
+        # A place for each of 20 seeds would have as many labels.
+        labels = self.browser.value("[...document.querySelectorAll('#picture text')].map((text) => text.textContent)")
+        self.assertIn("selective", labels)
+        self.assertNotIn("17", labels)
+
+    def test_compare_names_a_change_by_what_it_changes(self):
+        plan = json.loads(IB.read_text())["workload"]["plan"] | {"pp": 4, "dp": 2}
+        page = self.page_of("compare", IB, "--with", f"workload.plan={json.dumps(plan)}", "--seeds", "1")[0]
+        self.opened(page)
+        headline = self.browser.value("document.getElementById('headline').textContent")
+        self.assertEqual(headline, "8xH100-ib or 8xH100-ib plan pp=4 dp=2")
+        self.assertNotIn("{", self.browser.value("document.getElementById('sentence').textContent"))
+
+    def test_compare_says_what_does_not_fit(self):
+        shown = self.opened(self.page_of("compare", IB, "--with", "workload.plan.tp=4", "--set", "workload.plan.dp=null", "--allow-oom",
+                                         "--seeds", "1")[0])
+        self.assertIn("DOES NOT FIT the memory: 104 GiB of 80.0 GiB", shown["verdict"].split("\n")[0])
+        self.assertIn("does not fit: 104 GiB of 80.0 GiB", self.browser.value("document.getElementById('answer').textContent"))
+
+    def test_the_tallest_bar_of_errors_has_its_label_and_its_count(self):
+        told = self.opened(self.page_of("validate", "korthikanti-2022", "--format", "json")[0])
+        measured = [each["error"] for each in told["cases"] if each["figure"] == "step"]
+        near = sum(0 <= error < 0.05 for error in measured)
+        self.browser.open(self.page_of("validate", "korthikanti-2022")[0], width=390)
+        labels = self.browser.value("[...document.querySelectorAll('#errors text')].map((text) => text.textContent)")
+        self.assertIn(str(near), labels)
+        self.assertIn("0 to 5 %", labels)
+        cards = self.browser.value("document.getElementById('answer').textContent")
+        self.assertIn(f"{len(measured)} steps, {len(told['cases']) - len(measured)} comparisons", cards)
+
 
 if __name__ == "__main__":
     unittest.main()

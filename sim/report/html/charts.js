@@ -51,6 +51,8 @@ const draw = (id, height, make, renderer = "svg") => {
 };
 // Columns for the names at the left of a chart: what is asked for, but never most of a narrow page.
 const nameWidth = (width, wanted = 206) => Math.round(Math.min(wanted, width * 0.4));
+// Names that have no room lose their middle: their ends tell them apart.
+const nameLabel = (room, fontSize) => ({ color: scheme.ink, fontSize, formatter: (name) => middleCut(name, Math.floor((room - 8) / (0.56 * fontSize))) });
 // What colours mean, in a line of its own that wraps: entries of [name, colour, meaning].
 const legend = (id, entries) => {
   const list = document.createElement("ul");

@@ -19,20 +19,36 @@ const signed = (share) => {
 };
 const candidateColours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#d55e00"];
 
+// Of a change by a whole object, --with workload.plan={...}, a name tells what differs from the baseline's.
+const shortName = (name) => {
+  const [, before, word, text] = name.match(/^(.* )?([\w[\]]+)=(\{.*\})$/s) || [];
+  try {
+    const { scenario } = extra.results[0], own = [scenario, ...Object.values(scenario)].map((each) => each?.[word]).find((each) => each instanceof Object) || {};
+    const differ = Object.entries(JSON.parse(text)).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(own[key]));
+    return `${before || ""}${word} ${differ.map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ")}`.trim();
+  } catch {
+    return name;
+  }
+};
+const shortenNames = () => {
+  const short = result.names.map(shortName), named = (text) => result.names.reduce((all, name, i) => all.split(name).join(short[i]), text);
+  if (new Set(short).size < short.length) return;
+  Object.assign(result, { names: short, verdict: named(result.verdict), remarks: result.remarks.map(named) });
+};
 const stepRow = () => result.rows.find((row) => row.metric === "step.seconds");
 const drawCandidates = () => {
   const { names, step_relative: relative } = result;
-  element("headline").textContent = names.slice(0, -1).join(", ") + " or " + names[names.length - 1];
+  element("headline").innerHTML = wholeNames(names.slice(0, -1).join(", ") + " or " + names[names.length - 1]);
   element("description").textContent = extra.results.map((each) => each.headline).filter((text, i, all) => all.indexOf(text) === i).join("  ·  ");
   const [verdict, ...more] = result.verdict.split("\n");
-  element("sentence").innerHTML = escapeText(verdict) + more.map((line) => `<small>${escapeText(line)}</small>`).join("");
+  element("sentence").innerHTML = wholeNames(verdict) + more.map((line) => `<small>${wholeNames(line)}</small>`).join("");
   const costs = result.rows.find((row) => row.metric === "cost.usd_per_million_tokens");
   element("answer").innerHTML = names.map((name, i) => {
     const one = extra.results[i], seconds = stepRow().values[i], parts = durationParts(seconds), change = stepRow().relative[i], median = relative[i].p50;
     const tone = i === 0 || Math.abs(median) < 0.01 ? "" : median > 0 ? "up" : "down";
-    return `<div class="card"><div class="label">${escapeText(name)}${i === 0 ? ", the baseline" : ""}</div>` +
+    return `<div class="card"><div class="label">${wholeNames(name)}${i === 0 ? ", the baseline" : ""}</div>` +
       `<div class="value" data-value="${seconds}">${parts[0]}<small>${parts[1]} a step</small></div>` +
-      `<div class="note">${i === 0 ? "" : `<b class="${change > 0 === median > 0 ? tone : ""}">${signed(change)}</b>${result.samples > 1 ? ` this sample, ${signed(median)}${result.per_token ? " a token" : ""} in the median of ${result.samples}` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
+      `<div class="note">${one.memory.fits ? "" : `<b class="up">does not fit: ${memoryText(one.memory.per_accelerator_bytes)} of ${memoryText(one.memory.usable_bytes ?? one.memory.capacity_bytes)}</b> · `}${i === 0 ? "" : `<b class="${change > 0 === median > 0 ? tone : ""}">${signed(change)}</b>${result.samples > 1 ? ` this sample, ${signed(median)}${result.per_token ? " a token" : ""} in the median of ${result.samples}` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
       `${costs ? ` · ${unitTexts.USD(costs.values[i])} a million tokens` : ""}</div></div>`;
   }).join("");
   foot(extra.results[0], `, ${plural(result.samples, "sample")} of each`);
@@ -55,8 +71,8 @@ const drawSpread = () => {
   draw("spread", rows.length * 40 + 46, (width) => ({
     grid: { left: nameWidth(width), right: 20, top: 6, bottom: 30 },
     tooltip: tooltip({ formatter: (p) => `${signed(rows[p.dataIndex].p50)}, from ${signed(rows[p.dataIndex].p5)} to ${signed(rows[p.dataIndex].p95)}` }),
-    xAxis: { type: "value", min: -reach, max: reach, axisLabel: { formatter: signed, color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } },
-    yAxis: { type: "category", inverse: true, data: result.names.slice(1), ...axisLine(), axisLabel: { color: scheme.ink, width: nameWidth(width) - 8, overflow: "truncate" } },
+    xAxis: { type: "value", min: Math.max(-1, -reach), max: reach, axisLabel: { formatter: signed, color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } },
+    yAxis: { type: "category", inverse: true, data: result.names.slice(1), ...axisLine(), axisLabel: nameLabel(nameWidth(width), 12) },
     series: [{
       type: "custom", data: rows.map((row, i) => [row.p5, i, row.p50, row.p95]),
       markArea: { silent: true, itemStyle: { color: scheme.idle, opacity: 0.3 }, data: [[{ xAxis: -0.01 }, { xAxis: 0.01 }]] },
@@ -74,7 +90,7 @@ let everyRow = false;
 const drawRows = () => {
   const shown = result.rows.filter((row) => everyRow || row.shown);
   const text = (row) => unitTexts[row.unit] || counted;
-  const head = result.names.flatMap((name, i) => [`<th class="number">${escapeText(name)}</th>`, i === 0 ? "" : '<th class="number">difference</th>']).join("");
+  const head = result.names.flatMap((name, i) => [`<th class="number">${wholeNames(name)}</th>`, i === 0 ? "" : '<th class="number">difference</th>']).join("");
   const body = shown.map((row) => `<tr><td title="${escapeText(row.metric)}">${escapeText(row.label)}</td>` + row.values.map((value, i) => {
     const relative = row.relative[i], same = i > 0 && relative !== null && Math.abs(relative) < 0.01;
     return `<td class="number" data-value="${value}">${text(row)(value)}</td>` + (i === 0 ? "" : `<td class="number${same ? " same" : ""}">${signed(relative)}</td>`);
@@ -107,6 +123,7 @@ const drawRemarks = () => {
   element("remarks").innerHTML = result.remarks.map((remark) => `<li>${escapeText(remark)}</li>`).join("");
 };
 pages.compare = () => {
+  shortenNames();
   drawCandidates();
   drawSplits();
   drawSpread();

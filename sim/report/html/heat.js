@@ -20,7 +20,7 @@ const drawHeat = () => {
     xAxis: [{ type: "category", data: Array.from({ length: bins }, (_, bin) => at(bin)), show: false },
       { ...timeAxis(extra.timeline.seconds, width - nameWidth(width, 276) - 14), position: "bottom", splitLine: { show: false } }],
     yAxis: { type: "category", inverse: true, data: rows.map(nameOf), ...axisLine(),
-      axisLabel: { color: scheme.ink, fontSize: 11, width: nameWidth(width, 276) - 8, overflow: "truncate", interval: 0 } },
+      axisLabel: { ...nameLabel(nameWidth(width, 276), 11), interval: 0 } },
     // Rectangles of our own: the library's heat map draws a few thousand cells a frame, and is not all there when the page says so.
     series: [{ type: "custom", progressive: 0, data: rows.flatMap((row, y) => row.bins.map((value, x) => [x, y, value / 1000])),
       renderItem: (params, api) => {

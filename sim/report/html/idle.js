@@ -16,7 +16,7 @@ const drawAnswer = () => {
       `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu) : card("mfu", "Model FLOPs utilisation", ["–"], "not known for a trace", 0),
     card("busy", "Accelerators busy", [digits(busy * 100), "%"], `${duration(step.seconds - accelerators.busy_seconds)} idle a step`, busy),
     card("memory-use", "Memory of the fullest", memory.capacity_bytes ? memoryText(memory.per_accelerator_bytes).split(" ") : ["–", ""],
-      memory.capacity_bytes ? `of ${memoryText(memory.capacity_bytes)}${memory.fits ? "" : ": <b>does not fit</b>"}` : "not known for a trace",
+      memory.capacity_bytes ? (memory.fits ? `of ${memoryText(memory.capacity_bytes)}` : `of ${memoryText(memory.usable_bytes ?? memory.capacity_bytes)}: <b>does not fit</b>`) : "not known for a trace",
       memory.per_accelerator_bytes),
     ...(result.reliability ? [card("goodput", "Goodput", percent(result.reliability.goodput.usual).split(" "), goodputNote(result.reliability), result.reliability.goodput.usual)] : []),
   ];
@@ -68,7 +68,7 @@ const stackedSplits = (id, names, rows, longest) => {
     tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => `${duration(value || 0)}, ${percent((value || 0) / longest)}` }),
     xAxis: timeAxis(longest, width - nameWidth(width) - 16),
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLine: { show: false },
-      axisLabel: { color: scheme.ink, fontSize: 11.5, width: nameWidth(width) - 8, overflow: "truncate" } },
+      axisLabel: nameLabel(nameWidth(width), 11.5) },
     series: [["busy", busyColour, (row) => row.busy_seconds - slowedSeconds(row)],
       ...(rows.some((row) => slowedSeconds(row) > 0) ? [["busy, slowed", slowedColour, slowedSeconds]] : []), ...keys.map((key) => [stateName(key), stateColours[key], (row) => row.idle_seconds[key] || 0])]
       .map(([name, color, value]) => ({ name, type: "bar", stack: "s", barWidth: 15, itemStyle: { color }, data: rows.map(value) })),

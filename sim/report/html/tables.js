@@ -1,10 +1,10 @@
 // Tables that sort by their headings. A column: [heading, row -> value, value -> text, more].
 const table = (id, caption, columns, rows, options = {}) => {
   let by = options.by ?? 0, down = !options.up;
-  const limit = 300, at = element(id);
+  const limit = 300, at = element(id), late = options.late || (() => 0);  // late: rows that stay below the others
   const compare = (a, b) => (typeof a === "number" ? a - b : String(a).localeCompare(String(b)));
   const show = () => {
-    const sorted = by < 0 ? rows : [...rows].sort((a, b) => (down ? -1 : 1) * compare(columns[by][1](a), columns[by][1](b)));
+    const sorted = by < 0 ? rows : [...rows].sort((a, b) => late(a) - late(b) || (down ? -1 : 1) * compare(columns[by][1](a), columns[by][1](b)));
     const number = (i) => (rows.length > 0 && typeof columns[i][1](rows[0]) === "number" ? ' class="number"' : "");
     const head = columns.map(([heading], i) => `<th scope="col"${number(i)}${i === by ? ` aria-sort="${down ? "descending" : "ascending"}"` : ""}>` +
       `<button type="button" data-column="${i}">${heading}${i === by ? (down ? " ↓" : " ↑") : ""}</button></th>`).join("");

@@ -64,5 +64,9 @@ const speakOfATrace = () => {
   Object.assign(reasonNames, { pipeline_transfer: "exposed messages", straggler: "other ranks' part" });
   Object.assign(reasonMeanings, { pipeline_transfer: "messages from one accelerator to another", straggler: "only other ranks have work in the trace, or the last member of a collective is late" });
 };
+// The ends of a name tell it from its neighbours: what is too much is left out of the middle.
+const middleCut = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.ceil((most - 1) / 2))}…${text.slice(text.length - Math.floor((most - 1) / 2))}`);
+// Text as HTML in which no name is broken at its hyphens.
+const wholeNames = (text) => escapeText(text).replace(/[\w.=]+(?:-[\w.=]+)+/g, (name) => (name.length > 28 ? name : `<span class="figure">${name}</span>`));
 // Text as HTML in which no line ends between a number and its unit.
 const unbroken = (text) => escapeText(text).replace(/\d[\d.]* (?:%|[A-Za-zµ/]+)/g, '<span class="figure">$&</span>');

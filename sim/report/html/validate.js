@@ -43,16 +43,22 @@ const showCase = (one) => {
     `<dt>predicted</dt><dd>${caseFigure(one, one.predicted)}, ${signedError(one.error)}</dd><dt>family</dt><dd>${escapeText(one.family)}</dd>` +
     `<dt>source</dt><dd>${escapeText(one.source || "")}</dd><dt>run it</dt><dd><code>topsim validate ${escapeText(one.name)} --each</code></dd></dl>`;
 };
+// "38 steps, 12 collectives": what was measured.
+const kindNames = { step: "step", collective: "collective", memory: "memory figure", share: "share", ratio: "comparison" };
+const kindsOf = (cases) => Object.keys(kindNames).map((kind) => [kindNames[kind], cases.filter((one) => one.figure === kind).length])
+  .filter(([, number]) => number > 0).map(([name, number]) => plural(number, name)).join(", ");
 const drawErrors = (cases) => {
   const edges = [-1e9, -0.5, -0.4, -0.3, -0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1e9];
   const name = (i) => (i === 0 ? "below −50 %" : i === edges.length - 2 ? "above +50 %" : `${Math.round(edges[i] * 100)} to ${Math.round(edges[i + 1] * 100)} %`).replace(/-/g, "−");
   const bins = edges.slice(1).map((_, i) => cases.filter((each) => each.error >= edges[i] && each.error < edges[i + 1]).length);
-  draw("errors", 230, () => ({
-    grid: { left: 58, right: 14, top: 18, bottom: 44 },
+  const tallest = bins.indexOf(Math.max(...bins));
+  draw("errors", 230, (width) => ({
+    grid: { left: 58, right: 14, top: 22, bottom: 44 },
     tooltip: tooltip({ formatter: (p) => `${plural(p.value, "case")}<br>predicted ${p.name} off the published figure` }),
-    xAxis: { type: "category", data: bins.map((_, i) => name(i)), ...axisLine(), axisLabel: { color: scheme.soft, hideOverlap: true, rotate: 0 } },
+    xAxis: { type: "category", data: bins.map((_, i) => name(i)), ...axisLine(), axisLabel: { color: scheme.soft,
+      interval: (i) => (i - tallest) % Math.max(1, Math.ceil(84 * bins.length / (width - 72))) === 0 } },  // as many as have room, the tallest bar's among them
     yAxis: { type: "value", minInterval: 1, name: "cases", nameLocation: "middle", nameGap: 32, nameTextStyle: { color: scheme.soft }, axisLabel: { color: scheme.soft }, splitLine: { lineStyle: { color: scheme.line } } },
-    series: [{ type: "bar", barCategoryGap: "8%", data: bins.map((value, i) => ({ value, itemStyle: { color: Math.abs(i - 8.5) < 3 ? busyColour : "#e69f00" } })) }],
+    series: [{ type: "bar", barCategoryGap: "8%", label: { show: true, position: "top", color: scheme.ink, formatter: (p) => (p.value > 0 ? whole(p.value) : "") }, data: bins.map((value, i) => ({ value, itemStyle: { color: Math.abs(i - 8.5) < 3 ? busyColour : "#e69f00" } })) }],
   }));
 };
 pages.validate = () => {
@@ -79,10 +85,11 @@ pages.validate = () => {
   const card = (label, value, note) => `<div class="card"><div class="label">${label}</div><div class="value">${value}</div><div class="note">${note}</div></div>`;
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
     card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
-    card("Cases", whole(cases.length), failed ? `${plural(failed, "case")} not simulated` : "all simulated") +
+    card("Cases", whole(cases.length), `${kindsOf(cases)}; ${failed ? `${plural(failed, "case")} not simulated` : "all simulated"}`) +
     card("Families", whole(families.length), !result.complete ? "bars are not judged" : families.every((family) => Object.keys(result.families[family].bar).length === 0) ? "no bar is set" : `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
   drawCloud(cases, families);
   drawErrors(relative);
+  if (relative.length < cases.length) element("errors-hint").textContent = `Of ${kindsOf(relative)}; errors of shares and of comparisons are of another kind, and not counted here.`;
   const barText = (bar) => Object.entries(bar).map(([key, value]) => `${key} ${key === "tau" ? value.toFixed(2) : percent(value)}`).join(", ");
   table("families", "Families", [
     ["family", (row) => row.name], ["cases", (row) => row.n, whole], ["mean error", (row) => row.mean_abs_error, percent], ["median", (row) => row.median_abs_error, percent],

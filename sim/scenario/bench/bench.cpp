@@ -44,7 +44,7 @@ struct BenchRun {
   const topology::Router& router;
   const collective::NcclModel& nccl;
   std::vector<DeviceId> gpus;
-  const executor::Progress* progress;
+  executor::Progress* progress;
   std::vector<executor::CapacityChange> slower = {};  // links that are slower for the whole run
   Duration launches{};                                // of one call, by one thread
   [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
@@ -187,10 +187,12 @@ std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32
   return {static_cast<int>(nics.size()), static_cast<int>(idle)};
 }
 
-std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes) {
+// Throws collective::Stopped where the run is stopped while routes are looked up.
+void add_rows(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes,
+              std::vector<BenchRow>& rows) {
   const bool in_steps = run.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(run.scenario.network.model).messages_only;
-  std::vector<BenchRow> asked, rows;
+  std::vector<BenchRow> asked;
   std::vector<collective::CollectiveCall> calls;
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
@@ -199,7 +201,7 @@ std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const Be
   }
   const collective::LoweredCalls lowered = run.nccl.lower(calls, run.gpus);  // sizes with equal paths share
   BenchContention contention(run.scenario, run.router.topology(), run.slower);
-  for (std::size_t i = 0; i < asked.size(); ++i) {
+  for (std::size_t i = 0; i < asked.size() && !run.stopped(); ++i) {
     BenchRow row = asked[i];
     collective::Activity activity = lowered.calls[i].activity;
     activity.usage = lowered.ways[lowered.calls[i].way];
@@ -232,6 +234,16 @@ std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const Be
     }
     row.bus_bytes_per_second = row.bytes_per_second * activity.bus_factor;
     rows.push_back(row);
+    if (run.progress != nullptr) run.progress->worth_printing = 1;
+  }
+}
+
+std::vector<BenchRow> rows_of(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes) {
+  std::vector<BenchRow> rows;
+  try {
+    add_rows(run, kind, sizes, rows);
+  } catch (const collective::Stopped&) {
+    // What there is will do.
   }
   return rows;
 }
@@ -266,7 +278,7 @@ void require_partners(const topology::Topology& topology) {
 }  // namespace
 
 Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, CollectiveKind kind,
-            const BenchSizes& sizes, const executor::Progress* progress,
+            const BenchSizes& sizes, executor::Progress* progress,
             const std::shared_ptr<collective::Searches>& searches) {
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
@@ -278,8 +290,10 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
                                   scenario.network.packet.queue_pairs(), faults.slow);
     collective::TimeOptions time;
     time.pair_channels = true;
-    const collective::NcclModel nccl(router, scenario.network.nccl, time,
-                                     collective::searches_without(searches, faults.dead));
+    collective::NcclModel nccl(router, scenario.network.nccl, time,
+                               collective::searches_without(searches, faults.dead));
+    if (progress != nullptr)
+      nccl.stop_at(progress->stop_all != nullptr ? *progress->stop_all : progress->stop);
     std::vector<DeviceId> gpus = topology::place_ranks(scenario.topology, topology, scenario.run.seed);
     const Duration launches = launches_of(scenario, topology, gpus);
     const BenchRun run{scenario, router, nccl, std::move(gpus), progress, std::move(changed.capacity_changes),

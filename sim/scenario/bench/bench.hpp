@@ -41,11 +41,11 @@ struct Bench {
 // On the cluster with those faults of links, NICs and switches that hold from the beginning to the end. Sizes
 // are rounded down to what nccl-tests would send (multiples of 16 bytes per rank). Collectives in the
 // scenario's form (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
-// `progress` may be null; when its stop flag rises the rows so far come back. `searches` may be those of
-// others.
+// `progress` may be null; when its stop flag rises the rows so far come back, and from the first row on they
+// are worth printing. `searches` may be those of others.
 [[nodiscard]] Bench bench(
     const Scenario& scenario, const topology::Catalogue& catalogue, collective::CollectiveKind kind,
-    const BenchSizes& sizes, const executor::Progress* progress = nullptr,
+    const BenchSizes& sizes, executor::Progress* progress = nullptr,
     const std::shared_ptr<collective::Searches>& searches = collective::no_searches_yet());
 // How many other faults the scenario has.
 [[nodiscard]] std::int64_t faults_left_out(const Scenario& scenario);

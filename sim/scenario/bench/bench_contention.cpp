@@ -14,15 +14,21 @@ constexpr double kFree = std::numeric_limits<double>::infinity();
 // Which of its links feed which: those that end where the other begins.
 network::HeldMessage way_of(const topology::Topology& topology, std::span<const network::Usage> usage) {
   const auto link = [&](network::LinkIndex l) { return topology.link(LinkId(l)); };
+  // By where they end, in order of travel: an exchange among thousands uses every link.
+  std::vector<std::pair<std::uint32_t, network::Usage>> ending;
+  for (const network::Usage& use : usage) ending.emplace_back(link(use.link).to.value, use);
+  const auto by_end = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(ending.begin(), ending.end(), by_end);
   network::HeldMessage way;
   for (const network::Usage& use : usage) {
+    const auto [first, last] = std::equal_range(
+        ending.begin(), ending.end(), std::pair{link(use.link).from.value, network::Usage{}}, by_end);
     double before = 0;
-    for (const network::Usage& other : usage)
-      if (link(other.link).to == link(use.link).from) before += other.coefficient;
+    for (auto other = first; other != last; ++other) before += other->second.coefficient;
     if (before == 0) way.hops.push_back({network::Crossed::kSender, use.link, use.coefficient});
-    for (const network::Usage& other : usage)
-      if (link(other.link).to == link(use.link).from)
-        way.hops.push_back({other.link, use.link, use.coefficient * other.coefficient / before});
+    for (auto other = first; other != last; ++other)
+      way.hops.push_back(
+          {other->second.link, use.link, use.coefficient * other->second.coefficient / before});
   }
   return way;
 }

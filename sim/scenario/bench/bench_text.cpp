@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/base/error.hpp"
 #include "sim/base/lower_case.hpp"
@@ -96,7 +97,25 @@ Bytes bench_size(const std::string& text) {
   return Bytes(std::llround(number * std::pow(1024, power)));
 }
 
-void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels) {
+void refuse_choices(std::string_view what, const std::string& algorithm, const std::string& protocol,
+                    int channels) {
+  for (const auto& [choice, given] : {std::pair("algorithm", !algorithm.empty()),
+                                      {"protocol", !protocol.empty()},
+                                      {"channels", channels > 0}})
+    if (given)
+      throw ConfigError(
+          fmt::format("{} has no effect on {}, whose messages go straight to their receivers", choice, what),
+          "leave it out");
+}
+
+void force(Scenario& scenario, const BenchCollective& what, const std::string& algorithm,
+           const std::string& protocol, int channels) {
+  constexpr int kMostChannels = 64;
+  if (channels < 0 || channels > kMostChannels)
+    throw ConfigError(fmt::format("channels is {}, and NCCL has 1 to {}", channels, kMostChannels),
+                      "leave it out, and NCCL chooses");
+  if (what.kind == CollectiveKind::all_to_all || what.kind == CollectiveKind::send_recv)
+    refuse_choices(what.name, algorithm, protocol, channels);
   collective::Overrides& forced = scenario.network.nccl;
   if (!algorithm.empty()) forced.algorithm = value_named("algorithm", algorithm, Algorithm::pat);
   if (!protocol.empty()) forced.protocol = value_named("protocol", protocol, Protocol::simple);

@@ -20,8 +20,13 @@ struct BenchCollective {
 [[nodiscard]] const BenchCollective& bench_collective(const std::string& name);
 // "8", "64K", "16MiB": powers of 1024, as nccl-tests reads them.
 [[nodiscard]] Bytes bench_size(const std::string& text);
-// Overrides NCCL's tuner; empty names and 0 leave it the choice.
-void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels);
+// Overrides NCCL's tuner; empty names and 0 leave it the choice. Throws ConfigError for names and numbers
+// that NCCL has not, and for a collective that has nothing to choose.
+void force(Scenario& scenario, const BenchCollective& what, const std::string& algorithm,
+           const std::string& protocol, int channels);
+// Throws ConfigError where any of them is given: messages of `what` go straight to their receivers.
+void refuse_choices(std::string_view what, const std::string& algorithm, const std::string& protocol,
+                    int channels);
 
 // nccl-tests' own table as it is with -c 0 (no data to check), and beside it what NCCL chose. The in-place
 // time is the same: the model has no difference. `complete` is false after an interruption; `left_out`: how
