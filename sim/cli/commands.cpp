@@ -54,15 +54,16 @@ constexpr std::array kCommands = {
             "topsim validate korthikanti-2022\n"
             "topsim validate korthikanti-2022 --each\n"
             "topsim validate korthikanti-2022 --format json > validation.json"},
-    Command{"calibrate", "What flows lose where they meet: the flow model's table", configure_calibrate,
+    Command{"calibrate", "Measure congestion losses with packets, for the flow model", configure_calibrate,
             "topsim calibrate --quick --seeds 1\n"
             "topsim calibrate --format json > configs/calibration/congestion.json"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},
     Command{"completion", "Shell completion script", configure_completion,
-            "topsim completion bash > ~/.local/share/bash-completion/completions/topsim\n"
-            "topsim completion fish > ~/.config/fish/completions/topsim.fish"},
+            "topsim completion bash | install -Dm644 /dev/stdin "
+            "~/.local/share/bash-completion/completions/topsim\n"
+            "topsim completion fish | install -Dm644 /dev/stdin ~/.config/fish/completions/topsim.fish"},
     Command{"man", "The manual page", configure_man, "topsim man > topsim.1"},
 };
 }  // namespace

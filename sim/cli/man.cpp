@@ -72,7 +72,7 @@ std::string page() {
       ".TP\n0\nall went well\n.TP\n1\na requested check failed\n"
       ".TP\n2\nthe command line, the scenario or another file is wrong; the message says where\n"
       ".TP\n70\na mistake of topsim itself\n"
-      ".TP\n130\ninterrupted; the partial result was written and says so\n"
+      ".TP\n130\ninterrupted; where a partial result exists, it was written and says so\n"
       ".SH ENVIRONMENT\n"
       ".TP\nTOPSIM_CONFIG_PATH\nfolders that hold hardware/ and models/, separated by colons; what "
       "they say of an entry comes before the installed ones\n"

@@ -97,7 +97,7 @@ int run(const Options& options) {
 
 Action configure_plan(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  options->scenario.declare(app);
+  options->scenario.declare(app, "Network model of the scenario written by --out; the search uses flow");
   add_option(app, "--gpus", options->gpus, "Accelerators to plan for; the scenario's own when left out")
       .range(1, 1'000'000'000)
       .type_name("N");

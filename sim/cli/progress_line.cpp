@@ -79,9 +79,13 @@ std::string progress_text(const executor::Progress& progress, double wall_second
 std::string long_run_text(const executor::Progress& progress, Clock::time_point now) {
   constexpr double kLong = 15, kTelling = 1.0 / 500;  // seconds; a share of the ops
   constexpr auto kEnough = std::chrono::seconds(2), kLongEnough = std::chrono::seconds(3);
-  // Packets of a collective that was simulated before are not simulated again, so the beginning is slowest.
+  // Packets of a collective that was simulated before are not simulated again, so the beginning is slowest,
+  // and ops foretell nothing until a step is over.
   constexpr auto kEnoughOfPackets = std::chrono::seconds(10);
   std::string text;
+  const auto note = [](const executor::Progress& run, const std::string& time) {
+    return fmt::format("note: {}\n", fmt::format(fmt::runtime(cause_text(run)), time));
+  };
   double longest = kLong;
   progress.each_run([&](const executor::Progress& run) {
     const Clock::time_point began = run.began;
@@ -89,14 +93,17 @@ std::string long_run_text(const executor::Progress& progress, Clock::time_point 
     if (began == Clock::time_point{} || done <= 0 || done >= total) return;
     const bool packets = run.unfolded_by == executor::UnfoldedReason::by_packet;
     if (now < began + (packets ? kEnoughOfPackets : done < kTelling * total ? kLongEnough : kEnough)) return;
+    if (packets && run.step == 0) {
+      if (text.empty()) text = note(run, ", which may take minutes");
+      return;
+    }
     const double whole = std::chrono::duration<double>(now - began).count() * total / done;
     if (whole < longest) return;
     longest = whole;
     constexpr double kMinute = 60;
     const std::string time = whole < 2 * kMinute ? fmt::format("{:.0f} s", 10 * std::round(whole / 10))
                                                  : fmt::format("{:.0f} min", whole / kMinute);
-    text =
-        fmt::format("note: {}\n", fmt::format(fmt::runtime(cause_text(run)), ": about " + time + " a run"));
+    text = note(run, ": about " + time + " a run");
   });
   return text;
 }

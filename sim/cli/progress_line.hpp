@@ -21,7 +21,7 @@ namespace topsim::cli {
 
 // A note about a run that will take more than 15 s: why, how long, what would be faster. "note: paths by hash
 // keep 6140 of 6144 ranks apart: about 2 min a run; with ..." Empty for shorter runs, and at the very
-// beginning of a run, which says little about the rest.
+// beginning of a run, which says little about the rest. A packet run gets no time before its first step ends.
 [[nodiscard]] std::string long_run_text(const executor::Progress& progress,
                                         std::chrono::steady_clock::time_point now);
 

@@ -29,26 +29,37 @@ std::int64_t seed_of(const std::string& text) {
 }
 }  // namespace
 
-void ScenarioOptions::declare(CLI::App& app) {
-  add_option(app, "scenario", path, "Scenario file, or the name of a shipped one")
-      .required()
-      .type_name("SCENARIO");
-  declare_changes(app);
+void ScenarioOptions::declare(CLI::App& app, const std::string& network_text) {
+  declare_topology(app);
+  declare_run(app, network_text);
 }
 
 void ScenarioOptions::declare_changes(CLI::App& app) {
+  declare_set(app);
+  declare_run(app, kNetworkText);
+}
+
+void ScenarioOptions::declare_topology(CLI::App& app) {
+  add_option(app, "scenario", path, "Scenario file, or the name of a shipped one")
+      .required()
+      .type_name("SCENARIO");
+  declare_set(app);
+}
+
+void ScenarioOptions::declare_set(CLI::App& app) {
   add_option(app, "--set", assignments, "Change a value, e.g. --set workload.sequence=4096 (repeatable)")
       .type_name("PATH=VALUE")
       .one_each();
+}
+
+void ScenarioOptions::declare_run(CLI::App& app, const std::string& network_text) {
   std::string names;
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : "|") + std::string(model.name);
-  add_option(app, "--network", network, "Network model (default: the file's, else flow)")
-      .type_name(names)
-      .check([](const std::string& name) {
-        (void)network::find_model(name);  // throws an error with the closest name
-        return std::string();
-      });
+  add_option(app, "--network", network, network_text).type_name(names).check([](const std::string& name) {
+    (void)network::find_model(name);  // throws an error with the closest name
+    return std::string();
+  });
   add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)")
       .type_name("N")
       .check([](const std::string& text) {

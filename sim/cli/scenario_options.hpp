@@ -33,13 +33,18 @@ struct ScenarioOptions {
   std::optional<std::string> seed;  // checked as run.seed is
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();
 
-  void declare(CLI::App& app);          // all of them
-  void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several
+  // All of them; `network_text` says what --network does.
+  void declare(CLI::App& app, const std::string& network_text = kNetworkText);
+  void declare_changes(CLI::App& app);   // without SCENARIO, for commands that read several
+  void declare_topology(CLI::App& app);  // SCENARIO and --set, for commands that simulate nothing
   [[nodiscard]] scenario::Scenario load() const { return load(path); }
   [[nodiscard]] scenario::Scenario load(const std::string& file) const;
   [[nodiscard]] scenario::Scenario load_cluster() const;  // of which only the topology is needed
 
  private:
+  static constexpr const char* kNetworkText = "Network model (default: the file's, else flow)";
+  void declare_set(CLI::App& app);
+  void declare_run(CLI::App& app, const std::string& network_text);
   [[nodiscard]] std::vector<std::string> all_assignments() const;
 };
 

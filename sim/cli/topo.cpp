@@ -267,7 +267,7 @@ Action configure_topo(CLI::App& app) {
   const auto sub = [&](const char* name, const char* text, Action run,
                        bool reads_scenario = true) -> CLI::App& {
     CLI::App& command = commands.add(name, text, std::move(run));
-    if (reads_scenario) options->scenario.declare(command);
+    if (reads_scenario) options->scenario.declare_topology(command);
     return command;
   };
   const auto output = [&](CLI::App& command) {
@@ -281,10 +281,11 @@ Action configure_topo(CLI::App& app) {
         std::cout << topology::to_tree(load_topology(*options), false, static_cast<std::size_t>(columns));
         return kOk;
       });
-  CLI::App& checker =
-      sub("check",
-          "Oversubscription, missing rails, impossible speeds, single points of failure; exit 1 on errors",
-          [options] { return check(*options); });
+  CLI::App& checker = sub(
+      "check",
+      "Oversubscription, missing rails, impossible speeds, single points of failure; exit 1 on errors",
+      [options] { return check(*options); }, false);
+  options->scenario.declare(checker);  // findings depend on the network model
   add_flag(checker, "--strict", options->strict, "Exit 1 on warnings too");
   output(sub("draw", "SVG (or Graphviz: --as dot)", [options] {
     write(*options,

@@ -46,7 +46,7 @@ void find_memory(const FindingContext& context, Findings& out) {
   if (memory.capacity <= Bytes{}) return;
   const double used = memory.per_accelerator / memory.capacity;
   const std::string figures = fmt::format("{} of {} ({})", memory_text(memory.per_accelerator),
-                                          memory_text(memory.capacity), percent_text(used));
+                                          capacity_text(memory), percent_text(used));
   if (!memory.fits) {
     out.push_back({Severity::warning, "the workload does not fit the accelerator's memory: " + figures,
                    "workload.plan",
@@ -250,8 +250,8 @@ void find_assumed(const FindingContext& context, Findings& out) {
   out.push_back({Severity::note,
                  fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
                  "workload.plan",
-                 "say what differs; topsim list frameworks NAME has a release's defaults, left_open of the "
-                 "JSON result all of them",
+                 "set the values that differ from your job; topsim list frameworks NAME shows a release's "
+                 "defaults, left_open in result.json all values that were assumed",
                  0,
                  {},
                  std::move(paths)});

@@ -31,18 +31,19 @@ const LinkRow* class_of(const Result& result, LinkId link) {
 }
 
 std::string text_of(const RankRow& rank, std::uint32_t alike) {
-  std::string text = fmt::format("rank {} on {}, {}{}\n  {:<26}{:>10} a step\n", rank.rank, rank.device,
+  std::string text = fmt::format("rank {} on {}, {}{}\n  {:<35}{:>9} a step\n", rank.rank, rank.device,
                                  rank.program, alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "",
                                  "busy", duration_text(rank.account.busy));
   if (rank.account.slowed > Duration{})
-    text += fmt::format("  {:<26}{:>10}\n", "  of it: slowed", duration_text(rank.account.slowed));
+    text += fmt::format("  {:<35}{:>9}\n", "  of which: slowed by communication",
+                        duration_text(rank.account.slowed));
   for (std::size_t i = 0; i < rank.account.idle.size(); ++i) {
     if (rank.account.idle[i] == Duration{}) continue;
-    text += fmt::format("  {:<26}{:>10}\n", reason_text(static_cast<executor::Reason>(i)),
+    text += fmt::format("  {:<35}{:>9}\n", reason_text(static_cast<executor::Reason>(i)),
                         duration_text(rank.account.idle[i]));
   }
   if (rank.account.communication > Duration{})
-    text += fmt::format("  {:<26}{:>10}, {} of it hidden beside computation\n", "communication",
+    text += fmt::format("  {:<35}{:>9}, {} of it hidden\n", "communication",
                         duration_text(rank.account.communication),
                         duration_text(rank.account.hidden_communication));
   return text;

@@ -174,8 +174,9 @@ void goodput(Screen& screen, const Result& result) {
 void memory(Screen& screen, const Result& result) {
   if (result.memory.capacity <= Bytes{}) return;
   screen.answer("memory", memory_text(result.memory.per_accelerator),
-                fmt::format("of {} per accelerator{}", memory_text(result.memory.capacity),
-                            result.memory.fits ? "" : ": DOES NOT FIT"));
+                result.memory.fits
+                    ? fmt::format("of {} per accelerator", memory_text(result.memory.capacity))
+                    : fmt::format("of {} per accelerator: DOES NOT FIT", capacity_text(result.memory)));
 }
 
 // "gpu" of "node0/gpu3", "leaf" of "leaf12"
@@ -255,8 +256,8 @@ void links(Screen& screen, const Result& result, std::size_t limit) {
   // What was carried before a measured step ended is of no step.
   const char* const bytes = result.step_times.empty() ? "carried so far" : "carried a step";
   const std::size_t heading = 2 + name + (kinds ? 1 + type : 0) - (carried ? 7 : 0);
-  screen.line("  " + row_text(pad_right(clip_end("busiest links (so many alike)", heading), heading), bytes,
-                              "mean", "peak"));
+  screen.line("  " + row_text(pad_right(clip_end("busiest links (number of equal links)", heading), heading),
+                              bytes, "mean", "peak"));
   for (const LinkRow* row : rows) {
     std::string ends = "    " + pad_right(clip(ends_of(*row), name), name);
     if (kinds) ends += " " + pad_right(type_of(*row, type), type);

@@ -2,7 +2,7 @@
 // own, is a table: a scenario that all its rows share, and rows that say what each of them changes.
 //
 //   { "description": "...", "source": "...",
-//     "bars":     { "vtrain-multi": { "mean": 0.09 } },   today's level; `topsim validate` fails below it
+//     "bars":     { "vtrain-multi": { "mean": 0.09 } },   today's level: fails when the error is larger
 //     "goals":    { "vtrain-multi": { "mean": 0.05 } },   where it should be; shown, never failed
 //     "left_out": [ { "rows": 12, "why": "..." } ],       rows of the source that are not here
 //     "base":     { ... a scenario ... },
@@ -22,8 +22,7 @@
 //     overlapped               of that time, in which it computes as well
 //     communication_of_kernels that time over its sum with the time of computing
 //   compared_with          another row of the file; FILE/compared has the ratio of the row's cost to that
-//   row's, in
-//                          accelerator seconds a sample
+//                          row's, in accelerator seconds a sample
 //   ratio                  that ratio as published, where the times are not
 //   collective, points     a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB), FILE/medium
 //                          and FILE/large (16 MB and above)

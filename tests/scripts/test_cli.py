@@ -67,6 +67,11 @@ class ExitCodes(unittest.TestCase):
                 text = " ".join(program.topsim(command, "--help").stdout.split())
                 self.assertRegex(text, r"--format \S+ What is printed \(default table\)")
 
+    def test_topologies_that_are_only_shown_have_no_options_of_simulations(self):
+        for what in ("show", "draw", "export", "bom"):
+            with self.subTest(what):
+                self.assertNotRegex(program.output("topo", what, "--help"), "--network|--seed")
+
     def test_names_given_to_an_import_are_the_catalogues(self):
         with program.temporary_folder() as folder:
             matrix = pathlib.Path(folder) / "topo.txt"

@@ -1,5 +1,6 @@
 """What a comment or a README sends its reader to is there."""
 
+import fnmatch
 import re
 import unittest
 
@@ -45,8 +46,32 @@ def stems():
             yield path.relative_to(program.ROOT).parent, path.stem, bool(named)
 
 
+def test_names():
+    """Names of the C++ tests as gtest knows them; what INSTANTIATE_TEST_SUITE_P adds around a name is "Values/.../0"."""
+    names = []
+    for path in sorted((program.ROOT / "tests").rglob("*.cpp")):
+        for kind, suite, name in re.findall(r"\bTEST(_[FP])?\(\s*(\w+),\s*(\w+)\s*\)", path.read_text()):
+            names.append(f"Values/{suite}.{name}/0" if kind == "_P" else f"{suite}.{name}")
+    return names
+
+
+def gtest_filters():
+    """(README, filter) of every part of a --gtest_filter; a page that speaks of them may list them as `Suite.Name*`."""
+    for path, text in texts():
+        if path.name == "README.md" and "--gtest_filter" in text:
+            for word in re.findall(r"`(?:[^`\n]*--gtest_filter=)?([A-Z*][\w.*:/-]*)`", text):
+                if "*" in word or f"--gtest_filter={word}" in text:
+                    yield from ((path.relative_to(program.ROOT), part) for part in word.replace(":-", ":").split(":"))
+
+
 class Documents(unittest.TestCase):
     maxDiff = None
+
+    def test_every_gtest_filter_of_a_readme_matches_a_test(self):
+        names, filters = test_names(), list(gtest_filters())
+        self.assertGreater(len(filters), 10)
+        unmatched = [f"{path}: {part}" for path, part in filters if not fnmatch.filter(names, part)]
+        self.assertEqual(unmatched, [])
 
     def test_every_source_is_named_in_the_readme_of_its_folder(self):
         self.assertEqual(sorted({f"{folder}/{stem}" for folder, stem, named in stems() if not named}), [])

@@ -19,7 +19,6 @@ GIVEN = {
     "old/result.json": ["run", "configs/8xH100-ib.json", "--out", "old"],
     "new/result.json": ["run", "configs/8xH100-ib.json", "--out", "new"],
 }
-FOLDERS_OF_A_HOME = (".config/fish/completions", ".local/share/bash-completion/completions")
 
 
 def command_names():
@@ -40,14 +39,30 @@ def examples_of_page(path):
     return [re.sub(r"\s+#.*", "", line) for line in lines if line.startswith("topsim ")]
 
 
+def pages():
+    """README.md and the READMEs of the folders."""
+    below = sorted(program.ROOT.glob("*/**/README.md"))
+    return [program.ROOT / "README.md", *(page for page in below if page.relative_to(program.ROOT).parts[0] != "build"
+                                          and "node_modules" not in page.parts)]
+
+
+def prose_of(page):
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+
+
+def sections(page):
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]
+
+
 class Examples(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = program.temporary_folder()
         root = pathlib.Path(cls.folder.name)
         shutil.copytree(program.ROOT / "configs", root / "configs")
-        for name in FOLDERS_OF_A_HOME:
-            (root / "home" / name).mkdir(parents=True)
+        (root / "home").mkdir()
         cls.environment = program.environment(HOME=str(root / "home"),
                                               PATH=f"{program.BUILD}:{os.environ['PATH']}")
 
@@ -62,7 +77,7 @@ class Examples(unittest.TestCase):
         for name, words in GIVEN.items():
             if name in shlex.split(example) and not (pathlib.Path(self.folder.name) / name).exists():
                 program.output(*words, cwd=self.folder.name)
-        done = subprocess.run(["bash", "-c", example], cwd=self.folder.name, env=self.environment, text=True,
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", example], cwd=self.folder.name, env=self.environment, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=EXAMPLE_LIMIT_SECONDS, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.runs += 1
@@ -75,8 +90,7 @@ class Examples(unittest.TestCase):
         self.assertGreaterEqual(self.runs, len(command_names()))
 
     def test_examples_of_pages(self):
-        pages = [program.ROOT / "README.md", *sorted(program.ROOT.glob("configs/**/README.md"))]
-        for page in pages:
+        for page in pages():
             for example in examples_of_page(page):
                 with self.subTest(f"{page.relative_to(program.ROOT)}: {example}"):
                     self.check(example)
@@ -98,13 +112,13 @@ class Examples(unittest.TestCase):
         self.assertEqual(sorted(set(command_names()) - shown), [])
 
     def test_links_of_pages_lead_somewhere(self):
-        for page in [program.ROOT / "README.md", *program.ROOT.glob("*/**/README.md")]:
-            if "build" in page.relative_to(program.ROOT).parts or "node_modules" in page.parts:
-                continue
-            prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
-            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
-                with self.subTest(f"{page.relative_to(program.ROOT)}: {target}"):
-                    self.assertTrue((page.parent / target).exists())
+        for page in pages():
+            for target, section in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", prose_of(page)):
+                there = page.parent / target if target else page
+                with self.subTest(f"{page.relative_to(program.ROOT)}: {target}#{section}"):
+                    self.assertTrue(there.exists())
+                    if section:
+                        self.assertIn(section, sections(there))
 
 
 if __name__ == "__main__":
