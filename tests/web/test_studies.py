@@ -121,6 +121,7 @@ class Studies(Pages):
         self.assertNotIn("nearly full", sentence)
         rows = self.browser.value("[...document.querySelectorAll('#rows tbody tr')].map((row) => [row.className, row.textContent])")
         self.assertEqual([name for name, _ in rows], ["chosen", "unfit"])
+        self.assertIn("--allow-oom", self.browser.value("document.getElementById('command').textContent"))
         self.assertIn("104 GiB of 80.0 GiB: does not fit", rows[1][1])
         self.assertIn("does not fit", self.browser.value("document.getElementById('picture').textContent"))
         self.opened(self.page_of(*words[:3], "workload.plan.tp=4", "--allow-oom")[0])
