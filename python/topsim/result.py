@@ -306,10 +306,10 @@ class Result:
     def __repr__(self) -> str:
         if not self._dict["step"]["per_step"]:
             return f"<Result {self.name}: no measured step{'' if self.complete else ', interrupted'}>"
-        unfit = "" if self.fits else (f", DOES NOT FIT the memory: {_gibibytes(self.memory_bytes)} of "
-                                      f"{_gibibytes(self.memory_capacity_bytes)}")
+        room = self._dict["memory"].get("usable_bytes", self.memory_capacity_bytes)
+        unfit = f", DOES NOT FIT the memory: {_gibibytes(self.memory_bytes)} of {_gibibytes(room)}"
         return (f"<Result {self.name}: step {_time(self.step_seconds)}, {self.idle_fraction:.1%} idle, "
-                f"MFU {self.mfu:.1%}{unfit}>")
+                f"MFU {self.mfu:.1%}{'' if self.fits else unfit}>")
 
     def __str__(self) -> str:
         """What `topsim run` prints."""
