@@ -82,13 +82,16 @@ class AcceleratorSteps(unittest.TestCase):
                                         step["sequence"], step["micro_batch"], step["recompute"])
                 self.check(step, result["step"]["seconds"], step["step"], least, 0)
 
+    # Engines add both residuals of a layer in the norms that follow. The compiler that was measured could join the
+    # first only, as the second crosses two of its graphs: a kernel of 2 us more in each layer, and the gap before it.
     def test_tokens_one_by_one_read_within_five_percent(self):
+        own_sum = 2e-6 + 0.5e-6
         for step in measured("h100-sxm5-steps", "steps_decode"):
             model = {"vocab": 128256, "gated_ffn": True, **LLAMA["8b"], "layers": step["layers"]}
             result = self.run_of("h100x1", {"model": model, "task": "decode", "sequence": step["cached"],
                                             "compute": {"cuda_graph": True},
                                             "plan": {"micro_batch": step["requests"]}})
-            self.check(step, result["step"]["seconds"], step["time"] * 1e-6, -0.05, 0.05)
+            self.check(step, result["step"]["seconds"] + own_sum * step["layers"], step["time"] * 1e-6, -0.05, 0.05)
 
     # Kernels are compared, because the host of that machine, which `launched` waits for, is no DGX H100's.
     def test_kernels_of_adapters_read_up_to_an_eighth_slow_and_their_peaks_within_six_percent(self):
