@@ -23,7 +23,7 @@ bool can_be_built(const SweepRow& row) {
 }
 
 bool fits_memory(const SweepRow& row) {
-  static const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_capacity_bytes");
+  static const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_usable_bytes");
   return !has(row, used) || !has(row, there) || *row.figures[used] <= *row.figures[there];
 }
 

@@ -13,7 +13,7 @@ namespace topsim::study {
 // it.
 [[nodiscard]] bool can_be_built(const SweepRow& row);
 
-// False where an accelerator would need more memory than it has.
+// False where an accelerator would need more memory than it has, or than engines that serve fill.
 [[nodiscard]] bool fits_memory(const SweepRow& row);
 
 // Indices into `rows` of those that have the figure, best first; equal ones in the order of the points. Those

@@ -80,6 +80,12 @@ std::span<const Column> columns() {
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.capacity.value()));
        }},
+      {{"memory_usable_bytes", "memory.usable_bytes", "of that, what engines that serve fill; else all of it",
+        true, gibibytes_text},
+       [](const Result& r, const CostModel&) {
+         const Bytes usable = r.memory.usable > Bytes{} ? r.memory.usable : r.memory.capacity;
+         return unless_zero(static_cast<double>(usable.value()));
+       }},
       {{"accelerators", "accelerators.count", "that the job uses", false, number_text},
        [](const Result& r, const CostModel&) -> Value { return r.accelerators; }},
       {{"capital_usd", "", "purchase of the cluster", false, report::dollars_text},

@@ -16,6 +16,9 @@ namespace topsim::study {
 namespace {
 
 constexpr const char* kFormat = "topsim.sweep/1";
+// fits_memory() (sweep_choice.hpp) in SQL; null for what was not simulated.
+constexpr const char* kFits =
+    "CASE status WHEN 'ok' THEN coalesce(memory_bytes <= memory_usable_bytes, 1) END";
 
 std::string quoted(const std::string& name) {
   std::string text = "\"";
@@ -79,8 +82,8 @@ struct SweepStore::Impl {
       if (meta("family")) leave_table(file, identity);
       database.run("DROP VIEW IF EXISTS rows; DROP TABLE IF EXISTS points");
       database.run("CREATE TABLE points (point INTEGER PRIMARY KEY, key TEXT" + path_columns(space) + ")");
-      database.run("CREATE VIEW rows AS SELECT point" + path_columns(space) + ", status, message" +
-                   figure_columns("") + " FROM points JOIN runs USING (key) ORDER BY point");
+      database.run("CREATE VIEW rows AS SELECT point" + path_columns(space) + ", status, message, " + kFits +
+                   " AS fits" + figure_columns("") + " FROM points JOIN runs USING (key) ORDER BY point");
     }
     for (const auto& [key, value] : {std::pair{"format", std::string(kFormat)},
                                      {"sweep", identity.exact},

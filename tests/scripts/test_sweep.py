@@ -96,6 +96,18 @@ class Sweep(unittest.TestCase):
         for jobs in (2, 5):
             self.assertEqual(self.sweep(*words, "--jobs", jobs).stdout, one.stdout)
 
+    def test_what_engines_leave_free_does_not_count_as_room(self):
+        # The same bytes, once of a hundredth of the memory and once of nine tenths.
+        self.scenario.write_text(json.dumps({
+            "topology": {"node": "dgx-h100", "nodes": 1},
+            "workload": {"model": "llama3-8b", "task": "decode", "plan": {"tp": 8, "global_batch": 8}}}))
+        file = self.folder / "s.sqlite"
+        words = ("--vary", "workload.plan.memory_utilization=0.01,0.9", "--allow-oom", "--out", file)
+        rows = json.loads(self.sweep(*words, "--format", "json").stdout)["rows"]
+        self.assertLess(rows[0]["figures"]["memory_bytes"], rows[0]["figures"]["memory_capacity_bytes"])
+        self.assertEqual([row["fits"] for row in rows], [False, True])
+        self.assertEqual(query(file, "SELECT fits FROM rows"), [(0,), (1,)])
+
     def test_rows_are_those_of_run_and_json_csv_and_sqlite_agree(self):
         file = self.folder / "s.sqlite"
         words = ("--vary", "workload.plan.global_batch=2,4,5", "--vary", "workload.plan.micro_batch=2", "--out", file)

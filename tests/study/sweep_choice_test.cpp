@@ -46,7 +46,7 @@ TEST(SweepChoice, WhatCannotBeBuiltIsNeitherBestNorInTheParetoSet) {
 // 104 of 80 bytes are too much: the fastest one cannot run, and the best of the others is the slower one.
 TEST(SweepChoice, WhatDoesNotFitTheMemoryIsBestOnlyWhereNothingFits) {
   std::vector<SweepRow> rows{row(1, 104), row(3, 80), row(2, 120)};
-  for (SweepRow& each : rows) each.figures[sweep_figure("memory_capacity_bytes")] = 80;
+  for (SweepRow& each : rows) each.figures[sweep_figure("memory_usable_bytes")] = 80;
   EXPECT_FALSE(fits_memory(rows[0]));
   EXPECT_TRUE(fits_memory(rows[1]));  // to the last byte
   EXPECT_THAT(ranked(rows, kStep), ElementsAre(1, 0, 2));
@@ -63,7 +63,7 @@ TEST(SweepChoice, ItsTextsSayWhatDoesNotFit) {
   report.rows = {row(1, 104), row(3, 80)};
   for (std::size_t i = 0; i < 2; ++i) {
     report.rows[i].point = i;
-    report.rows[i].figures[sweep_figure("memory_capacity_bytes")] = 80;
+    report.rows[i].figures[sweep_figure("memory_usable_bytes")] = 80;
   }
   report.by = kStep;
   report.pareto_figures = {kStep};

@@ -8,24 +8,24 @@ const figureText = (name) => {
   if (/mfu|fraction|utilization/.test(name)) return percent;
   return (value) => countParts(value).join(" ").trim();
 };
-const moreIsBetter = (name) => /per_second|mfu|tflops|capacity/.test(name);
+const moreIsBetter = (name) => /per_second|mfu|tflops|capacity|usable/.test(name);
 const figureNames = {
   step_seconds: "step time", tokens_per_second: "tokens per second", mfu: "model FLOPs utilisation", memory_bytes: "memory of the fullest",
-  memory_capacity_bytes: "memory of one accelerator", usd_per_million_tokens: "cost per million tokens", usd_per_step: "cost of a step",
+  memory_capacity_bytes: "memory of one accelerator", memory_usable_bytes: "memory that may be filled", usd_per_million_tokens: "cost per million tokens", usd_per_step: "cost of a step",
   usd_per_hour: "cost per hour", capital_usd: "price of everything", watts: "power with cooling",
 };
 const figureName = (name) => figureNames[name] || (name.startsWith("idle_seconds.") ? stateName(name.split(".")[1]) : name.replace(/[_.]/g, " "));
 // What is asked for first stands first.
 const firstFigures = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes", "usd_per_million_tokens"];
 // Then as in the CSV (sweep_figures.cpp); the JSON sorts its keys.
-const nextFigures = ["samples_per_second", "tokens_per_second_per_accelerator", "model_tflops_per_accelerator", "idle_fraction", "memory_capacity_bytes", "accelerators", "capital_usd", "watts", "usd_per_hour"];
+const nextFigures = ["samples_per_second", "tokens_per_second_per_accelerator", "model_tflops_per_accelerator", "idle_fraction", "memory_capacity_bytes", "memory_usable_bytes", "accelerators", "capital_usd", "watts", "usd_per_hour"];
 const inOrder = (figures) => [...new Set([result.best.figure, ...[...firstFigures, ...nextFigures].filter((name) => figures.includes(name)), ...figures])];
 const shortPath = (path) => path.split(".").pop();
 const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 // A point for whose cables a part lacks the ports is simulated, and is never the best; one that does not fit the memory only where none fits.
 const canBeBuilt = (row) => row.can_be_built !== false;
 const fits = (row) => row.fits !== false;
-const memoryOf = (row) => `${memoryText(row.figures.memory_bytes)} of ${memoryText(row.figures.memory_capacity_bytes)}`;
+const memoryOf = (row) => `${memoryText(row.figures.memory_bytes)} of ${memoryText(row.figures.memory_usable_bytes)}`;
 const settingsText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
 const pointText = (row) => settingsText(row) + (canBeBuilt(row) ? "" : " (cannot be built)") + (fits(row) ? "" : ` (does not fit: ${memoryOf(row)})`);
 // Among these the best is looked for, and colours tell good from bad.
