@@ -26,6 +26,8 @@ std::string_view name_of(Algorithm algorithm) {
       return "OneShot";
     case Algorithm::two_shot:
       return "TwoShot";
+    case Algorithm::multimem:
+      return "Multimem";
   }
   return "?";
 }

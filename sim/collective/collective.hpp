@@ -30,7 +30,8 @@ enum class Algorithm : std::uint8_t {
   direct,  // send/recv, all-to-all
   torus,   // not NCCL's: axis after axis, all axes in use at once (torus.hpp)
   one_shot,
-  two_shot  // kernels of serving engines: each GPU reads all others in full, or sums an n-th first
+  two_shot,  // kernels of serving engines: each GPU reads all others in full, or sums an n-th first
+  multimem   // or has the NVSwitch sum it (serving.hpp)
 };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);  // "Tree", "Ring", "NVLS", ... NCCL's spelling

@@ -125,6 +125,8 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
     case Algorithm::nvls:
       if (placement.boxes.size() == 1) return lower_nvls(kind, placement, usage);
       return lower_nvls_sharp(placement, usage);
+    case Algorithm::multimem:
+      return lower_nvls(kind, placement, usage);
     case Algorithm::nvls_tree:
       return lower_nvls_tree(placement, usage);
     case Algorithm::collnet_direct:
@@ -186,7 +188,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const Microseconds network = in_microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
     // On a torus, kinds other than gathers and reductions are sent as messages; no NCCL channel limits them.
-    const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
+    const bool served = is_serving(choice.algorithm);
     Timing timing = block    ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
                     : served ? time_serving(choice, *placement.tuner)
                     : call.own_kernels > Duration{}

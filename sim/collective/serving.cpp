@@ -1,6 +1,8 @@
 #include "sim/collective/serving.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "sim/collective/nccl/rccl.hpp"
 #include "topology/generation.hpp"
@@ -20,6 +22,41 @@ constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneS
                        kOneShotOfEightAmd = (64 << 10) + 1;
 constexpr std::uint16_t kServingBlocks = 36, kServingBlocksAmd = 16;
 
+// Behind an NVSwitch that multicasts, PyTorch's kernels of symmetric memory follow from the sizes on at which
+// vLLM found them faster, and give way to NCCL (all_reduce_utils.py, CUSTOM_ALL_REDUCE_MAX_SIZES and
+// SYMM_MEM_ALL_REDUCE_MAX_SIZES; symm_mem.py, _WORLD_SIZES_MULTIMEM). 24 blocks (CUDASymmetricMemoryOps.cu;
+// recalled).
+constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr std::uint16_t kSymmetricBlocks = 24;
+struct SymmetricMemory {
+  int ranks;
+  std::int64_t from, below;  // bytes
+  bool multimem;             // else two shots
+};
+constexpr std::array kOnHopper{
+    SymmetricMemory{2, kServingMost, 64 * kMiB, false}, SymmetricMemory{4, kServingMost, 32 * kMiB, true},
+    SymmetricMemory{6, 512 * kKiB, 64 * kMiB, true}, SymmetricMemory{8, 256 * kKiB, 64 * kMiB, true}};
+constexpr std::array kOnBlackwell{
+    SymmetricMemory{2, 2 * kMiB, 8 * kMiB, false}, SymmetricMemory{4, 2 * kMiB, 32 * kMiB, false},
+    SymmetricMemory{6, kMiB, 128 * kMiB, true}, SymmetricMemory{8, kMiB, 128 * kMiB, true}};
+// The same project's pull request 37756.
+constexpr std::array kOnBlackwellUltra{
+    SymmetricMemory{2, 4 * kMiB, 4 * kMiB, false}, SymmetricMemory{4, 4 * kMiB, 32 * kMiB, false},
+    SymmetricMemory{6, kServingMost, 32 * kMiB, true}, SymmetricMemory{8, 4 * kMiB, 64 * kMiB, true}};
+
+std::optional<SymmetricMemory> symmetric_memory(const CommunicatorFacts& facts) {
+  const int chip = facts.min_capability;
+  if (!facts.nvswitch || !facts.nvls || facts.max_capability != chip) return std::nullopt;
+  const auto of_ranks = [&](std::span<const SymmetricMemory> table) -> std::optional<SymmetricMemory> {
+    const auto found = std::ranges::find(table, facts.ranks, &SymmetricMemory::ranks);
+    return found == table.end() ? std::nullopt : std::optional(*found);
+  };
+  return chip == topology::kHopper           ? of_ranks(kOnHopper)
+         : chip == topology::kBlackwell      ? of_ranks(kOnBlackwell)
+         : chip == topology::kBlackwellUltra ? of_ranks(kOnBlackwellUltra)
+                                             : std::nullopt;
+}
+
 // What a kernel's start and a second shot take, and what a shot reaches of the links.
 struct Kernels {
   Microseconds start, second;
@@ -34,6 +71,9 @@ struct Kernels {
 // taken to start them as Hopper does: NCCL's start there, 9.0 us with a step, holds what only NCCL does.
 constexpr double kSecondShot = 5.2, kServingShare = 0.7;
 constexpr Microseconds kStartOnHopper(5.4);
+// Kernels of symmetric memory are taken to cost a second shot too, two barriers around what they move, and to
+// reach the same share of the links, their copies from and to the engine's tensors included. Not fitted:
+// tests/collective/serving_test.cpp has what vLLM's pull requests 24111 and 42324 measured.
 // AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change). 24 and 48 KiB in 6.3
 // and 6.7 us begin at 5.9 and would need more than the links' 399 GB/s: 0.8 is assumed, with which they read
 // +2 and +4 %. 192 KiB and 1.5 MiB in two shots, 10.0 and 24.2 us, give the rest. Not fitted: 96, 384 and 768
@@ -47,15 +87,25 @@ std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
   const bool amd = nccl::joins_cdna3_or_later(facts);
   const bool linked = facts.ring.type_intra <= nccl::PathType::nvl && (facts.min_capability > 0 || amd);
   const bool joined = linked && (n == 2 || facts.nvswitch || facts.mesh);
-  if (kind != CollectiveKind::all_reduce || facts.nodes > 1 || !joined || n % 2 != 0 || n > 8 ||
-      bytes >= kServingMost)
+  if (kind != CollectiveKind::all_reduce || facts.nodes > 1 || !joined || n % 2 != 0 || n > 8)
     return std::nullopt;
+  const auto symmetric = symmetric_memory(facts);
+  if (bytes >= (symmetric ? symmetric->from : kServingMost)) {
+    if (!symmetric || bytes >= symmetric->below) return std::nullopt;
+    return Choice{symmetric->multimem ? Algorithm::multimem : Algorithm::two_shot, Protocol::simple,
+                  kSymmetricBlocks};
+  }
   const std::int64_t of_eight = amd ? kOneShotOfEightAmd : kOneShotOfEight;
   const bool one = n == 2 || bytes < (n <= 4 ? kOneShotOfFour : of_eight);
   Choice choice;
   choice.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
   choice.channels = amd ? kServingBlocksAmd : kServingBlocks;
   return choice;
+}
+
+bool is_serving(Algorithm algorithm) {
+  return algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot ||
+         algorithm == Algorithm::multimem;
 }
 
 Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
@@ -76,6 +126,10 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   }
   Timing t;
   t.latency = one ? kernels.start : kernels.start + kernels.second;
+  if (choice.algorithm == Algorithm::multimem) {
+    t.cap = kernels.two_shots * links * 1e9 / (1 + 1 / n);
+    return t;
+  }
   t.wire = one ? n / 2 : 1;  // relative to what an exchange of n-ths and of sums carries
   t.cap = (one ? kernels.one_shot : kernels.two_shots) * links * 1e9 / (t.wire * 2 * (n - 1) / n);
   return t;

@@ -96,6 +96,7 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
     case Algorithm::torus:
     case Algorithm::one_shot:
     case Algorithm::two_shot:
+    case Algorithm::multimem:
       break;
   }
   if (!rooted(kind)) {
