@@ -76,6 +76,7 @@ constexpr Shipped kShipped[] = {{"falcon", "falcon-7b, falcon-40b, falcon-180b"}
                                 {"qwen", "qwen-1.8b, qwen-7b, qwen-14b, qwen-72b"},
                                 {"internlm", "internlm-7b"},
                                 {"hunyuan", "hunyuan-large"},
+                                {"minimax_m2", "minimax-m2"},
                                 {"bert", "bert-base, bert-large"}};
 
 // Keys of layers of other kinds than attention and a feed-forward network: recurrent ones, sparse attention

@@ -1,10 +1,13 @@
-// The hot paths one by one: the event queue, a transfer alone, a solve of one shared component.
+// The hot paths one by one: the event queue, a transfer alone, a solve of one shared component, the matching
+// of a trace's messages.
 #include <benchmark/benchmark.h>
 
+#include <numeric>
 #include <random>
 
 #include "sim/engine/engine.hpp"
 #include "sim/network/flow.hpp"
+#include "workloads/trace/messages.hpp"
 
 namespace {
 using namespace topsim;
@@ -60,4 +63,25 @@ void SharedLink(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(SharedLink)->Range(2, 1 << 12);
+
+// n receives of any sender and tag, n messages. A search through all that are queued, for each, is quadratic.
+void OpenReceives(benchmark::State& state) {
+  using namespace workloads::trace;
+  Trace trace;
+  trace.ranks = 2;
+  for (std::uint32_t r = 0; r < trace.ranks; ++r) trace.programs.emplace_back().ranks = {r};
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    Node receive, send;
+    receive.kind = Kind::recv, receive.peer = kAny, receive.tag = kAny;
+    send.kind = Kind::send, send.peer = 0, send.tag = i, send.bytes = i + 1;
+    trace.programs[0].add(receive);
+    trace.programs[1].add(send);
+  }
+  std::vector<std::vector<std::uint32_t>> orders(
+      2, std::vector<std::uint32_t>(static_cast<std::size_t>(state.range(0))));
+  for (std::vector<std::uint32_t>& order : orders) std::iota(order.begin(), order.end(), 0U);
+  for (auto _ : state) benchmark::DoNotOptimize(match_messages(trace, orders));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(OpenReceives)->Range(1 << 10, 1 << 16);
 }  // namespace

@@ -276,7 +276,8 @@ TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {
                                  {"hunyuan-large", 389, 52},
                                  {"deepseek-r1", 671, 37, kNoEmbedding},
                                  {"glm-4.5", 355, 32, kNoHead},
-                                 {"glm-4.5-air", 106, 12, kNoHead}};
+                                 {"glm-4.5-air", 106, 12, kNoHead},
+                                 {"minimax-m2", 230, 10, kNoHead}};
   for (const Published& row : published) {
     const ModelSpec model = complete(read(std::string("{\"model\": \"") + row.name + "\"}").model);
     EXPECT_NEAR(total_parameters(model) / 1e9, row.total, 0.014 * row.total) << row.name;

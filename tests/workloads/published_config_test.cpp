@@ -132,6 +132,7 @@ TEST(PublishedConfig, AModelThatShipsIsNamedWhereItsFileSaysTooLittle) {
                                     {"qwen", "qwen-14b"},
                                     {"internlm", "internlm-7b"},
                                     {"hunyuan", "hunyuan-large"},
+                                    {"minimax_m2", "minimax-m2"},
                                     {"bert", "bert-large"}}) {
     EXPECT_THAT(of(std::string("{\"model_type\": \"") + type + "\"}"), HasSubstr(model));
     EXPECT_TRUE(
