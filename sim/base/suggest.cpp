@@ -17,6 +17,14 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"gpus", "accelerators"},
     {"gpus_per_node", "accelerators"},
     {"num_nodes", "nodes"},
+    {"server", "node"},
+    {"network", "fabric"},
+    {"network", "link"},  // of a fabric
+    {"speed", "link"},
+    {"name", "use"},  // of objects that change an entry of a library
+    {"base", "use"},
+    {"preset", "use"},
+    {"mode", "task"},
     {"model_name", "model"},
     {"hca", "nic"},
     {"h100", "hgx-h100"},  // of nodes; accelerators of these names come first where they are known
