@@ -156,6 +156,14 @@ config::CodecPtr<Precision> codec(config::Type<Precision>) {
   return formats(false);
 }
 
+config::CodecPtr<WeightFormat> weight_formats() {
+  return names<WeightFormat>({{"fp8", WeightFormat::fp8},
+                              {"int8", WeightFormat::int8},
+                              {"int4", WeightFormat::int4, "GPTQ, AWQ"},
+                              {"nvfp4", WeightFormat::nvfp4},
+                              {"mxfp4", WeightFormat::mxfp4}});
+}
+
 // Far more than any real job uses, and products of two or three still fit.
 constexpr double kMostRanks = 16384;
 
@@ -302,12 +310,11 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
           .field(
               "weights", &PrecisionSpec::weights,
               "tasks prefill and decode: layers' weights in memory, expanded for products in gemm's format",
-              names<WeightFormat>({{"fp8", WeightFormat::fp8},
-                                   {"int8", WeightFormat::int8},
-                                   {"int4", WeightFormat::int4, "GPTQ, AWQ"},
-                                   {"nvfp4", WeightFormat::nvfp4},
-                                   {"mxfp4", WeightFormat::mxfp4}}),
-              default_text("as gemm"))
+              weight_formats(), default_text("as gemm"))
+          .field(
+              "expert_weights", &PrecisionSpec::expert_weights,
+              "tasks prefill and decode: those of routed experts, as gpt-oss ships them (mxfp4 beside bf16)",
+              weight_formats(), default_text("as weights"))
           .field("amax_reduction", &PrecisionSpec::amax_reduction,
                  "delayed scaling (fp8 with scales known beforehand): ranks that share tensors' maxima after "
                  "every forward and backward pass",

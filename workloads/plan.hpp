@@ -151,6 +151,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   double kept_gradient_bytes = 4;       // of reduced ones
   double memory_share = 1;              // of an accelerator's memory, that a step may fill
   double parameter_bytes = 2;           // working copy
+  double expert_bytes = 2;              // inference: of a routed expert's parameter, as memory holds it
   double narrow_copy_bytes = 0;         // kept beside it, of each parameter that is no end's
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
   double bucket_elements = 0;           // gradients of one bucket; 0: all in one

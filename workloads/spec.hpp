@@ -160,10 +160,11 @@ struct PlanSpec {
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
   std::optional<Precision> attention, attention_core, gradients, optimizer, parameters_all_gather, dispatch;
-  std::optional<Precision> moments;         // beside a master copy
-  std::optional<Precision> frozen_weights;  // task lora
-  std::optional<Precision> kv_cache;        // inference
-  std::optional<WeightFormat> weights;      // inference: of layers, as memory holds them
+  std::optional<Precision> moments;            // beside a master copy
+  std::optional<Precision> frozen_weights;     // task lora
+  std::optional<Precision> kv_cache;           // inference
+  std::optional<WeightFormat> weights;         // inference: of layers, as memory holds them
+  std::optional<WeightFormat> expert_weights;  // ... of routed experts, where theirs differ
   std::optional<AmaxReduction> amax_reduction;
 };
 

@@ -51,6 +51,29 @@ TEST(GeneratingExperts, ReadOnlyThoseThatHaveTokens) {
   EXPECT_NEAR((sixteen - one) * kWeights / kExpert, 74.42, 1);
 }
 
+// gpt-oss keeps its experts in MXFP4, 0.5 + 1 / 32 bytes, beside 16 bits of everything else. All 128 are
+// held; sixteen tokens read 74.42 more than one.
+TEST(GeneratingExperts, MayBeNarrowerThanTheRest) {
+  const auto narrow = [](int batch) {
+    WorkloadSpec workload = generating(batch);
+    workload.precision.expert_weights = WeightFormat::mxfp4;
+    return workload;
+  };
+  constexpr double kNarrow = kExpert / 2 * (0.5 + 1.0 / 32);
+  EXPECT_NEAR((busy(narrow(16)) - busy(narrow(1))) * kWeights / kNarrow, 74.42, 4);
+  EXPECT_NEAR((busy(generating(1)) - busy(narrow(1))) * kWeights, 8 * (kExpert - kNarrow), 0.01 * kExpert);
+  const auto held = [](const WorkloadSpec& workload) {
+    return memory_use(workload, h100(), 1).peak().weights;
+  };
+  EXPECT_NEAR(held(generating(1)) - held(narrow(1)), 128 * (kExpert - kNarrow), 1);
+  WorkloadSpec dense = narrow(1);
+  dense.model.experts = {};
+  EXPECT_THROW((void)resolve(dense, 1), ConfigError);
+  WorkloadSpec trained = narrow(1);
+  trained.task = Task::pretrain;
+  EXPECT_THROW((void)resolve(trained, 1), ConfigError);
+}
+
 // Two ranks with 64 experts each: B tokens visit 64 q of them, q = 1 - (120 / 128)^B, 41.21 for B = 16 and 4
 // for B = 1. Both wait for the one that has more: the larger of two normal variables is expected 0.590
 // deviations above the mean (Blom: the quantile of 1.625 / 2.25; exactly 0.564), a deviation being

@@ -54,8 +54,8 @@ KernelCost product_of_experts(const Plan& plan, const ComputeModel& compute, Gem
   return cost;
 }
 
-Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts,
-                             GemmOutput gradient) const {
+Linear LayerKernels::products(double m, double n, double k, double count, Casts casts, GemmOutput gradient,
+                              double stored) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   // Inference, and adapters beside frozen weights of few bits, keep weights in the precision that the matmuls
   // read, or expand them for each matmul.
@@ -77,7 +77,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh, int margin = 0) {
     return product_of_experts(plan, compute, shape, output, margin);
   };
-  const bool expands = plan.inference() && plan.parameter_bytes < read;
+  const bool expands = plan.inference() && stored < read;
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
@@ -97,9 +97,9 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
                       swizzled(count, m * n + n * k);
   GemmShape product{m, n, k, count};
   if (expands)
-    product.weight_bytes = plan.parameter_bytes;
+    product.weight_bytes = stored;
   else if (plan.inference())
-    product.scale_bytes = plan.parameter_bytes - read;
+    product.scale_bytes = stored - read;
   result.forward = result.forward_cast + gemm(product);
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +

@@ -58,9 +58,9 @@ class LayerKernels {
   struct Casts {
     Operand input = Operand::wide, gradient = Operand::wide;
   };
-  [[nodiscard]] Linear linear(double m, double n, double k) const { return grouped(m, n, k, 1, {}); }
+  [[nodiscard]] Linear linear(double m, double n, double k) const { return linear(m, n, k, {}); }
   [[nodiscard]] Linear linear(double m, double n, double k, Casts casts) const {
-    return grouped(m, n, k, 1, casts);
+    return products(m, n, k, 1, casts, gradient_output(plan), plan.parameter_bytes);
   }
   // For a column-parallel layer's input, after a norm or not, and for a row-parallel layer's gradient.
   [[nodiscard]] Operand column_input(bool normed) const {
@@ -80,13 +80,14 @@ class LayerKernels {
     return model.gated_ffn ? columns(m, {ffn, ffn}, hidden, plan.gate_apart, casts)
                            : linear(m, ffn, hidden, casts);
   }
-  // `count` matrices of that shape, each with its own rows: one kernel, whose waves of tiles they share, or
-  // one each.
+  // Of `count` experts, each with its own rows: one kernel, whose waves of tiles they share, or one each.
   [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const {
     return grouped(m, n, k, count, casts, gradient_output(plan));
   }
   [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts,
-                               GemmOutput gradient) const;
+                               GemmOutput gradient) const {
+    return products(m, n, k, count, casts, gradient, plan.expert_bytes);
+  }
 
   [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
   [[nodiscard]] KernelCost norm_before_product() const;  // written as the product reads it, where it can be
@@ -177,6 +178,9 @@ class LayerKernels {
                       int products = 1) const;
 
  private:
+  // `count` products and what surrounds them; `stored`: bytes of a weight where a step that serves reads it.
+  [[nodiscard]] Linear products(double m, double n, double k, double count, Casts casts, GemmOutput gradient,
+                                double stored) const;
   // What user buffers need before they gather: this rank's rows copied into them, the scales of all rows.
   // Returns what the product must wait for.
   int filled_buffer(PieceList& list, Part part, const Gathered& gathered) const;

@@ -30,7 +30,8 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       const LayerParameters layer = layer_parameters(model, kind_of(model, first + i));
       const double copies = plan.experts.slots / std::max(1.0, static_cast<double>(model.experts.count));
       const double routed = layer.routed() * copies / (plan.ep * plan.etp);
-      parts.weights += (layer.split() / t + layer.whole() + routed) * plan.parameter_bytes;
+      parts.weights +=
+          (layer.split() / t + layer.whole()) * plan.parameter_bytes + routed * plan.expert_bytes;
     }
     first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model, plan.tp) * element;

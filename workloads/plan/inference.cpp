@@ -44,9 +44,11 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
     if (workload.plan.memory_utilization)
       mistakes.add("plan.memory_utilization", "training may fill an accelerator's memory",
                    "set \"task\" to prefill or decode, or leave it out");
-    if (workload.precision.weights)
-      mistakes.add("precision.weights", "training keeps the weights that its optimiser updates",
-                   "set \"task\" to prefill or decode, or leave it out");
+    for (const auto& [given, path] : {std::pair(workload.precision.weights, "precision.weights"),
+                                      {workload.precision.expert_weights, "precision.expert_weights"}})
+      if (given)
+        mistakes.add(path, "training keeps the weights that its optimiser updates",
+                     "set \"task\" to prefill or decode, or leave it out");
     return;
   }
   const PlanSpec& spec = workload.plan;
@@ -85,13 +87,20 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   plan.overlap_p2p = true;
   plan.bucket_copies = 0;
   plan.recompute = {};
-  plan.parameter_bytes = stored_bytes(plan.gemm);
-  if (workload.precision.weights) {
-    plan.parameter_bytes = stored_bytes(*workload.precision.weights);
-    if (plan.parameter_bytes > stored_bytes(plan.gemm))
-      mistakes.add("precision.weights", "weights are never wider than the products that read them",
-                   "set precision.gemm to bf16, or leave precision.weights out");
-  }
+  const PrecisionSpec& precision = workload.precision;
+  const double read = stored_bytes(plan.gemm);
+  const auto kept = [&](const std::optional<WeightFormat>& format, const std::string& path,
+                        double otherwise) {
+    if (!format) return otherwise;
+    if (stored_bytes(*format) > read)
+      mistakes.add(path, "weights are never wider than the products that read them",
+                   fmt::format("set precision.gemm to bf16, or leave {} out", path));
+    return stored_bytes(*format);
+  };
+  plan.parameter_bytes = kept(precision.weights, "precision.weights", read);
+  plan.expert_bytes = kept(precision.expert_weights, "precision.expert_weights", plan.parameter_bytes);
+  if (precision.expert_weights && workload.model.experts.count == 0)
+    mistakes.add("precision.expert_weights", "the model has no experts", "set precision.weights");
 }
 
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
