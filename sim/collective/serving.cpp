@@ -71,14 +71,14 @@ struct Kernels {
 // taken to start them as Hopper does: NCCL's start there, 9.0 us with a step, holds what only NCCL does.
 constexpr double kSecondShot = 5.2, kServingShare = 0.7;
 constexpr Microseconds kStartOnHopper(5.4);
-// Kernels of symmetric memory are taken to cost a second shot too, two barriers around what they move, and to
-// reach the same share of the links, their copies from and to the engine's tensors included. Not fitted:
-// tests/collective/serving_test.cpp has what vLLM's pull requests 24111 and 42324 measured.
 // AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change). 24 and 48 KiB in 6.3
 // and 6.7 us begin at 5.9 and would need more than the links' 399 GB/s: 0.8 is assumed, with which they read
 // +2 and +4 %. 192 KiB and 1.5 MiB in two shots, 10.0 and 24.2 us, give the rest. Not fitted: 96, 384 and 768
 // KiB in 7.6, 13.1 and 16.0 us. MI300X and MI325X are taken to have the same shares of their links.
 constexpr Kernels kOnAmd{Microseconds(5.9), Microseconds(2.1), 0.8, 0.43};
+// Kernels of symmetric memory have no figures of their own: two barriers around what they move, as two shots,
+// and the same share of the links, copies from and to the engine's tensors included. What vLLM measured (pull
+// requests 24111, 42324, 24532; tests/collective/serving_test.cpp) was seen before this was chosen.
 }  // namespace
 
 std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,

@@ -46,9 +46,11 @@ TEST(Serving, BehindSwitchesThatMulticastAsLongAsVllmDoesWithoutNccl) {
     std::int64_t from, below;
     Algorithm before, then;
   };
-  const std::vector<Case> cases{{hopper, 4, 8 * kMiB, 32 * kMiB, Algorithm::two_shot, Algorithm::multimem},
+  const std::vector<Case> cases{{hopper, 2, 8 * kMiB, 64 * kMiB, Algorithm::one_shot, Algorithm::two_shot},
+                                {hopper, 4, 8 * kMiB, 32 * kMiB, Algorithm::two_shot, Algorithm::multimem},
                                 {hopper, 6, kMiB / 2, 64 * kMiB, Algorithm::two_shot, Algorithm::multimem},
                                 {hopper, 8, kMiB / 4, 64 * kMiB, Algorithm::one_shot, Algorithm::multimem},
+                                {blackwell, 2, 2 * kMiB, 8 * kMiB, Algorithm::one_shot, Algorithm::two_shot},
                                 {blackwell, 4, 2 * kMiB, 32 * kMiB, Algorithm::two_shot, Algorithm::two_shot},
                                 {blackwell, 8, kMiB, 128 * kMiB, Algorithm::two_shot, Algorithm::multimem},
                                 {ultra, 8, 4 * kMiB, 64 * kMiB, Algorithm::two_shot, Algorithm::multimem}};
@@ -110,7 +112,7 @@ TEST(Serving, AShotIsAStepAndWhatItReads) {
 
 // Kernels of H100 under CUDA graphs, KiB and us. Where the line through vLLM's two shots on 6 GPUs
 // (vllm-project/vllm pull request 24111) begins is one of three figures behind a second shot's 5.2 us; its
-// multicast kernel there and the sweep of 8 GPUs (pull request 42324) set nothing.
+// multicast kernel there and the sweep of 8 GPUs (pull request 42324) set no figure.
 TEST(Serving, HopperTakesAsLongAsVllmMeasured) {
   const Cluster box(boxes("dgx-h100", 1), served());
   const auto expect = [&](Algorithm algorithm, std::size_t gpus, const std::map<int, double>& measured,
