@@ -3,7 +3,10 @@
 // dimensions: [groups, routers per group, NIC ports per router, global cables per router].
 #include <fmt/format.h>
 
+#include <array>
+
 #include "sim/base/error.hpp"
+#include "sim/base/product.hpp"
 #include "topology/build/fabric.hpp"
 
 namespace topsim::topology {
@@ -16,6 +19,8 @@ namespace {
 struct Shape {
   int groups, routers, terminals, global;
 };
+
+constexpr std::int64_t kMostSwitches = 1'000'000;  // as many as there may be nodes
 
 // Balanced: a = 2p = 2h (routers, terminals, global cables), the paper's recommendation.
 Shape shape_of(const FabricInput& in, int ports) {
@@ -50,20 +55,26 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   const Shape s = shape_of(in, ports_per_node * in.nodes);
   // The share of a switch's ports that its cables use.
   const double used = static_cast<double>(s.terminals) / in.leaf().radix +
-                      static_cast<double>(s.routers - 1 + s.global) / in.leaf().uplink_radix;
+                      (static_cast<double>(s.routers) - 1 + s.global) / in.leaf().uplink_radix;
   if (used > 1 + 1e-9)
     refuse(
         fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
                     s.terminals, s.routers - 1, s.global, in.leaf().radix),
         "fewer routers a group, or a switch with more ports");
-  if (ports_per_node * in.nodes > s.groups * s.routers * s.terminals)
-    refuse(fmt::format("{} nodes need {} ports; the dragonfly has {}", in.nodes, ports_per_node * in.nodes,
-                       s.groups * s.routers * s.terminals),
+  const auto switches = product_of(std::array{s.groups, s.routers});
+  const auto places = product_of(std::array{s.groups, s.routers, s.terminals});
+  const std::int64_t needed = std::int64_t{ports_per_node} * in.nodes;
+  if (places && needed > *places)
+    refuse(fmt::format("{} nodes need {} ports; the dragonfly has {}", in.nodes, needed, *places),
            "more groups or more NIC ports a router");
   if (s.groups > 1 && s.routers * s.global < s.groups - 1)
     refuse(
         fmt::format("a group has {} global cables for {} other groups", s.routers * s.global, s.groups - 1),
         "every pair of groups needs one: more global cables or fewer groups");
+  if (!places || *switches > kMostSwitches)
+    refuse(fmt::format("{} groups of {} are {} switches for {} nodes", s.groups, s.routers,
+                       product_text(switches), in.nodes),
+           fmt::format("fewer groups or switches a group, at most {} in all", kMostSwitches));
 
   builder.facts().dragonfly_dimensions = {s.groups, s.routers, s.terminals, s.global};
   std::vector<DeviceId> routers;
@@ -73,7 +84,7 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   };
   const auto nics = static_cast<int>(in.stamp.nics.size());
   const int nics_of_router = s.terminals * nics / ports_per_node;
-  if (nics * in.nodes > s.groups * s.routers * nics_of_router)
+  if (nics * in.nodes > *switches * nics_of_router)
     refuse(fmt::format("{} ports of a router hold {} whole NICs; {} nodes need {}", s.terminals,
                        nics_of_router, in.nodes, nics * in.nodes),
            "NIC ports a router that whole NICs fill");

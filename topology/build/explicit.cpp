@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "sim/base/error.hpp"
+#include "sim/base/product.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -282,11 +283,11 @@ class Explicit {
   void add_torus() {
     const FabricSpec& fabric = spec_.fabric;
     if (fabric.chips.empty()) return;
-    const long long product =
-        std::accumulate(fabric.dimensions.begin(), fabric.dimensions.end(), 1LL, std::multiplies<>());
-    if (static_cast<std::size_t>(product) != fabric.chips.size())
+    const auto product = product_of(fabric.dimensions);
+    if (product != static_cast<std::int64_t>(fabric.chips.size()))
       return report("fabric.dimensions",
-                    fmt::format("the dimensions make {} places for {} chips", product, fabric.chips.size()),
+                    fmt::format("the dimensions make {} places for {} chips", product_text(product),
+                                fabric.chips.size()),
                     "one size a dimension; \"chips\" names who is at each place");
     builder_.facts().torus_dimensions = fabric.dimensions;
     for (std::size_t i = 0; i < fabric.chips.size(); ++i) {

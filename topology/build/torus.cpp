@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
+#include "sim/base/product.hpp"
 #include "topology/build/fabric.hpp"
 
 namespace topsim::topology {
@@ -35,8 +36,7 @@ std::vector<int> block_of(const FabricInput& in) {
 }
 
 // The accelerator at each coordinate (row-major), counted node by node.
-std::vector<long long> places(const std::vector<int>& dims, const std::vector<int>& block) {
-  const long long total = std::accumulate(dims.begin(), dims.end(), 1LL, std::multiplies<>());
+std::vector<long long> places(const std::vector<int>& dims, const std::vector<int>& block, long long total) {
   std::vector<long long> place(static_cast<std::size_t>(total));
   std::iota(place.begin(), place.end(), 0LL);
   if (block.empty()) return place;
@@ -116,17 +116,17 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
   const std::vector<int>& dims = in.spec.dimensions;
   const auto per_node = static_cast<long long>(in.stamp.accelerators.size());
   const long long total = per_node * in.nodes;
-  const long long product = std::accumulate(dims.begin(), dims.end(), 1LL, std::multiplies<>());
+  const auto product = product_of(dims);
   if (dims.empty() || product != total)
-    throw ConfigError({Problem{
-        {},
-        dims.empty() ? "topology.fabric" : "topology.fabric.dimensions",
-        dims.empty()
-            ? fmt::format("a {} needs its dimensions", in.spec.kind)
-            : fmt::format("the dimensions make {} accelerators; the topology has {}", product, total),
-        {},
-        "nodes x accelerators a node, e.g. " + proposal(in, total),
-        {}}});
+    throw ConfigError(
+        {Problem{{},
+                 dims.empty() ? "topology.fabric" : "topology.fabric.dimensions",
+                 dims.empty() ? fmt::format("a {} needs its dimensions", in.spec.kind)
+                              : fmt::format("the dimensions make {} accelerators; the topology has {}",
+                                            product_text(product), total),
+                 {},
+                 "nodes x accelerators a node, e.g. " + proposal(in, total),
+                 {}}});
   if (!in.stamp.nics.empty() && (in.link.kind == LinkKind::infiniband || in.link.kind == LinkKind::ethernet))
     throw ConfigError({Problem{
         {},
@@ -137,7 +137,7 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
         "a link like \"ici-v5p\"; or, for nodes with NICs, kind rail, fat-tree, rail-only or dragonfly",
         {}}});
   check_ports(in, total);
-  const std::vector<long long> place = places(dims, block_of(in));
+  const std::vector<long long> place = places(dims, block_of(in), total);
   const auto accelerator = [&](long long i) {
     const long long p = place[static_cast<std::size_t>(i)];
     return DeviceId(in.first_device[static_cast<std::size_t>(p / per_node)] +
