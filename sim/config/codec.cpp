@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "sim/base/nearest.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/base/take_number.hpp"
 
 namespace topsim::config::detail {
 namespace {
@@ -53,15 +53,15 @@ std::string found(const Node& node) {
 // For "80 %" where a share is written as 0.8, or "4 years" where a field counts years. Empty if it does not
 // begin with a number.
 std::string bare_number_hint(const std::string& text) {
-  const char* const begin = text.c_str();
-  char* end = nullptr;
-  const double value = std::strtod(begin, &end);
-  if (end == begin || !std::isfinite(value)) return {};
-  std::string_view unit(end);
+  std::string_view unit = text;
+  const std::optional<double> number = take_number<double>(unit);
+  if (!number || !std::isfinite(*number)) return {};
+  const double value = *number;
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
   if (unit.empty()) return "write " + shown(value);
-  if (const double one = unit.starts_with(':') ? std::strtod(unit.data() + 1, nullptr) : 0; one > 0)
-    return "a ratio is one number: write " + shown(value / one);
+  if (std::string_view after = unit.substr(1); unit.front() == ':')
+    if (const double one = take_number<double>(after).value_or(0); one > 0)
+      return "a ratio is one number: write " + shown(value / one);
   if (unit == "%") return "a share without a unit: write " + shown(value / 100);
   if (unit == "k" || unit == "K") return "write " + shown(1024 * value) + " (or " + shown(1000 * value) + ')';
   // "1,2" is not a number, and "64K" is not 64.

@@ -47,6 +47,19 @@ std::size_t number_length(std::string_view text) {
   return i;
 }
 
+// What follows the "e".
+long exponent_of(std::string_view digits) {
+  return std::clamp(std::strtol(std::string(digits).c_str(), nullptr, 10), -100000L, 100000L);
+}
+
+// Whether a decimal that no double holds is too large for one; else it is too small.
+bool is_too_large(std::string_view decimal) {
+  const std::size_t e = std::min(decimal.find_first_of("eE"), decimal.size());
+  const std::size_t point = std::min(decimal.find('.'), e), first = decimal.find_first_of("123456789");
+  const long exponent = e < decimal.size() ? exponent_of(decimal.substr(e + 1)) : 0;
+  return exponent + static_cast<long>(point) - static_cast<long>(first) > 0;
+}
+
 // decimal x whole, rounded to the nearest integer; nothing if it exceeds int64. Doubles would lose the last
 // digits.
 std::optional<std::int64_t> scale_exactly(std::string_view decimal, std::int64_t whole) {
@@ -69,8 +82,7 @@ std::optional<std::int64_t> scale_exactly(std::string_view decimal, std::int64_t
     }
   }
   if (i < decimal.size()) {
-    exponent +=
-        std::clamp(std::strtol(std::string(decimal.substr(i + 1)).c_str(), nullptr, 10), -100000L, 100000L);
+    exponent += exponent_of(decimal.substr(i + 1));
   }
   Wide value = mantissa * whole;
   for (; exponent > 0 && value != 0; --exponent) {
@@ -124,7 +136,7 @@ ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
   double value = 0;
   const std::string_view digits = number.front() == '+' ? number.substr(1) : number;
   const auto status = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
-  if (status != std::errc{} && std::abs(std::strtod(std::string(digits).c_str(), nullptr)) > 1) {
+  if (status != std::errc{} && is_too_large(digits)) {
     return fail('"' + shown + "\" is too large", {});
   }
   if (status != std::errc{}) return fail('"' + shown + "\" is too small", {});

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "sim/base/take_number.hpp"
 
 extern char** environ;
 
@@ -41,6 +42,12 @@ void refuse(const std::string& feature, const std::string& help) {
 }
 constexpr const char* kConstantLinks =
     "faults without \"at\" and \"for\" hold for the whole run, which it takes; ";
+
+// The next number of the child's answer.
+template <class Number>
+Number next(std::string_view& answer) {
+  return take_number<Number>(answer).value_or(Number{});
+}
 }  // namespace
 
 bool simgrid_is_installed() {
@@ -166,9 +173,9 @@ bool SimGridNetwork::go_on(SimTime limit) {
   const std::string answer =
       ask(limit == kNever ? "G -1" : fmt::format("G {:.17g}", seconds(limit.time_since_epoch())));
   recorded_ = false;
-  char* at = nullptr;
-  const double reached = std::strtod(answer.c_str(), &at);
-  auto count = std::strtoull(at, &at, 10);
+  std::string_view rest = answer;
+  const auto reached = next<double>(rest);
+  auto count = next<std::size_t>(rest);
   if (count == 0) {
     now_ = limit;
     return false;
@@ -177,7 +184,7 @@ bool SimGridNetwork::go_on(SimTime limit) {
   events_ += count;
   under_way_ -= count;
   for (; count > 0; --count) {
-    const auto number = static_cast<std::uint32_t>(std::strtoull(at, &at, 10));
+    const auto number = next<std::uint32_t>(rest);
     latencies_.set(number, now_ + messages_[number].latency);
   }
   return true;
@@ -213,13 +220,11 @@ void SimGridNetwork::reroute(const Transfer&, SimTime) {
 LinkRecord SimGridNetwork::record(LinkIndex link) const {
   if (!recorded_) {
     const std::string answer = ask("R");
-    const char* at = answer.c_str();
+    std::string_view rest = answer;
     for (LinkRecord& record : records_) {
-      char* end = nullptr;
-      record.bytes = std::strtod(at, &end);
-      record.peak_rate = std::strtod(end, &end);
-      record.busy = from_seconds(std::strtod(end, &end));
-      at = end;
+      record.bytes = next<double>(rest);
+      record.peak_rate = next<double>(rest);
+      record.busy = from_seconds(next<double>(rest));
     }
     recorded_ = true;
   }

@@ -98,6 +98,18 @@ TEST(Quantity, PrintedRatesReadBackTheSameDouble) {
   }
 }
 
+// 0.0001e320 = 1e316 and 1000000e-330 = 1e-324; a double holds 2e-308 to 2e308, and zeros down to 5e-324.
+TEST(Quantity, ANumberThatNoDoubleHoldsIsTooLargeOrTooSmall) {
+  const auto message = [](const char* text) {
+    const ParsedQuantity read = parse_quantity(Dimension::length, text);
+    return read.error ? read.error->message.substr(read.error->message.rfind('"')) : "read";
+  };
+  for (const char* large : {"1e999 m", "-1e999 m", "0.0001e320 m"})
+    EXPECT_EQ(message(large), "\" is too large") << large;
+  for (const char* small : {"1e-999 m", ".5e-400 m", "1000000e-330 m"})
+    EXPECT_EQ(message(small), "\" is too small") << small;
+}
+
 TEST(Quantity, PrintsWhatAPersonWouldWrite) {
   EXPECT_EQ(to_text(Duration(500'000)), "500 ns");
   EXPECT_EQ(to_text(Duration(1'500)), "1.5 ns");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
+#include "tests/comma_locale.hpp"
 #include "tests/topology/fixtures.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/topology.hpp"
@@ -237,6 +238,22 @@ TEST(NcclXml, AMachineReadTwiceIsASentence) {
   EXPECT_THAT(refused(cloud_box(R"(<gpu dev="0"/>)")), HasSubstr("two GPUs of a machine are dev=\"0\""));
   EXPECT_THAT(refused(R"(<system><cpu host_hash="0x1"/><cpu host_hash="0x2"/></system>)"),
               HasSubstr("describes 2 machines (host_hash)"));
+}
+
+// 2.5 GT/s of PCIe, and a cable of 1500.5 Mbit/s.
+TEST(NcclXml, SpeedsWithAPointAreTheSameInAHostThatWritesCommas) {
+  const std::string text = box(R"(link_speed="2.5 GT/s PCIe" link_width="16")",
+                               R"(link_speed="32.0 GT/s PCIe" link_width="16")", "", R"(speed="1500.5")");
+  const auto rates = [&] {
+    std::vector<double> all;
+    const NcclXmlImport import = read(text);
+    for (const Link& link : import.topology.links()) all.push_back(link.line_rate.value());
+    return all;
+  };
+  const std::vector<double> plain = rates();
+  const topsim::test::CommaLocale locale;
+  if (!locale.holds()) GTEST_SKIP() << "no locale with a comma, and no localedef";
+  EXPECT_EQ(rates(), plain);
 }
 
 TEST(NcclXml, WhatIsNoTopologyIsASentence) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "sim/base/take_number.hpp"
 
 namespace topsim::topology::nccl {
 
@@ -24,13 +25,13 @@ std::string bus_id(const Element& element, const char* name) {
 double number(const Element& element, const char* name, double missing) {
   const std::string text = attribute(element, name);
   double value = missing;
-  try {
-    if (text.starts_with("0x"))
-      value = static_cast<double>(std::stoull(text, nullptr, 16));
-    else if (!text.empty())
-      value = std::stod(text);
-  } catch (const std::exception&) {
-    return missing;
+  if (text.starts_with("0x")) {
+    std::uint64_t bits = 0;
+    if (std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16).ec == std::errc{})
+      value = static_cast<double>(bits);
+  } else {
+    std::string_view rest = text;
+    value = take_number<double>(rest).value_or(missing);
   }
   if (!std::isfinite(value)) throw ConfigError(fmt::format("{}=\"{}\" is no number", name, text), "");
   return value;
