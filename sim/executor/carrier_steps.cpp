@@ -84,7 +84,7 @@ class Steps final : public Carrier {
   bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
     const Plan& plan = plan_of(group, activity);
     if (plan.messages.empty()) return false;  // a communicator of one
-    transfers_ += begin(network_, call, plan, now);
+    transfers_ += begin(network_, fresh(), call, plan, now);
     return true;
   }
 
@@ -148,11 +148,15 @@ class Steps final : public Carrier {
     for (const fold::LinkClass& link : system_.links) capacities.push_back(link.capacity.value());
     network::FlowNetwork fluid(capacities);
     AloneCall call;
-    call.transfers = begin(fluid, 0, plan, SimTime{});
+    const std::uint32_t id = fresh();
+    call.transfers = begin(fluid, id, 0, plan, SimTime{});
     std::vector<std::uint32_t> done;
     while (done.empty()) {
       const SimTime next = fluid.next_event();
-      if (next == kNever) return std::nullopt;
+      if (next == kNever) {
+        free_.push_back(id);
+        return std::nullopt;
+      }
       call.transfers += go_on(fluid, next, done);
       call.duration = call.moving = next.time_since_epoch();
     }
@@ -161,13 +165,19 @@ class Steps final : public Carrier {
   }
 
  private:
-  std::uint64_t begin(network::Network& network, std::uint32_t call, const Plan& plan, SimTime now) {
+  // Freed by go_on() when its last message has arrived.
+  std::uint32_t fresh() {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(instances_.size()));
       instances_.emplace_back();
     }
     const std::uint32_t id = free_.back();
     free_.pop_back();
+    return id;
+  }
+
+  std::uint64_t begin(network::Network& network, std::uint32_t id, std::uint32_t call, const Plan& plan,
+                      SimTime now) {
     Instance& instance = instances_[id];
     instance.plan = &plan;
     instance.call = call;

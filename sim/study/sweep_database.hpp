@@ -1,5 +1,5 @@
 // SQLite as a sweep uses it: a connection that closes itself, and statements that are bound, stepped and
-// reset.
+// reset, also where one of these fails.
 #pragma once
 
 #include <sqlite3.h>
@@ -75,13 +75,12 @@ class Statement {
 
   bool step() {
     const int code = sqlite3_step(handle_);
-    if (code != SQLITE_ROW && code != SQLITE_DONE) throw database_.failure();
+    if (code != SQLITE_ROW && code != SQLITE_DONE) fail();
     return code == SQLITE_ROW;
   }
   void run() {
     step();
-    sqlite3_reset(handle_);
-    bound_ = 0;
+    reset();
   }
   [[nodiscard]] std::string text(int column) const {
     const unsigned char* value = sqlite3_column_text(handle_, column);
@@ -95,8 +94,17 @@ class Statement {
 
  private:
   Statement& check(int code) {
-    if (code != SQLITE_OK) throw database_.failure();
+    if (code != SQLITE_OK) fail();
     return *this;
+  }
+  void reset() {
+    sqlite3_reset(handle_);
+    bound_ = 0;
+  }
+  [[noreturn]] void fail() {
+    const ConfigError error = database_.failure();  // a reset has an error of its own
+    reset();
+    throw error;
   }
   const Database& database_;
   sqlite3_stmt* handle_ = nullptr;

@@ -94,7 +94,8 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   if (plan.inference()) return;
   if (set.release != named.release)
     facts.assumed.push_back(
-        {fmt::format("zero {} is framework {}", *given.zero, full_name(set)), "workload.framework"});
+        {fmt::format("zero {} is framework {}", given.zero.value_or(named.zero), full_name(set)),
+         "workload.framework"});
   else
     say_release(workload, topology, catalogue, facts);
   if (plan.plain_softmax)
