@@ -42,8 +42,7 @@ struct NodeChoice {
 struct FabricSpec {
   // A fabric recipe of the catalogue ("superpod-h100") whose figures the other keys override; or empty.
   std::string use;
-  // none | rail | fat-tree | rail-only | dragonfly | torus | mesh
-  std::string kind = "none";
+  FabricKind kind = FabricKind::none;
   LinkChoice link;
   LinkChoice uplink;                       // cables between switches; empty: as `link`
   SwitchChoice switch_model;               // of every tier that the next two do not name

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "topology/catalogue/fabric_kind_codec.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/routing_codec.hpp"
 
@@ -186,9 +187,7 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
   static const auto object =
       config::Object<FabricSpec>("fabric", "The network between the nodes")
           .field("use", &FabricSpec::use, "a fabric of the catalogue whose figures the other keys override")
-          .field("kind", &FabricSpec::kind, "how switches are arranged",
-                 config::one_of({"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh",
-                                 "direct", "explicit"}))
+          .field("kind", &FabricSpec::kind, "how switches are arranged")
           .field("link", &FabricSpec::link, "cables of the fabric",
                  config::default_text("what the node's NICs speak"))
           .field("uplink", &FabricSpec::uplink, "cables between switches, where they differ from link",

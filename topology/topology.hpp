@@ -14,6 +14,7 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
+#include "topology/fabric_kind.hpp"
 #include "topology/repeated.hpp"
 
 namespace topsim::topology {
@@ -202,7 +203,7 @@ class Topology {
   bool nvlink_sharp = false;  // the NVSwitches reduce (NVSwitch 3 and later)
   // Accelerators reach each other over PCIe; otherwise copies go through host memory.
   bool peer_to_peer = true;
-  std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
+  FabricKind fabric_kind = FabricKind::none;
   // Torus and mesh: chips along each dimension, and by coordinate, row-major. On another fabric the nodes
   // hold a torus each, and the first dimension counts nodes.
   std::vector<int> torus_dimensions;

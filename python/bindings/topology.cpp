@@ -126,7 +126,7 @@ void bind_topology(py::module_& module) {
       .def_static("parse", &parse_topology, py::arg("text"))
       .def_property_readonly("nodes", &Topology::nodes)
       .def_property_readonly("accelerators", [](const Topology& t) { return t.accelerators().size(); })
-      .def_readonly("fabric_kind", &Topology::fabric_kind)
+      .def_property_readonly("fabric_kind", [](const Topology& t) { return name_of(t.fabric_kind); })
       .def("devices", &device_columns)
       .def("links", &links)
       .def("check", &check)

@@ -18,9 +18,13 @@ double bus_factor(CollectiveKind kind, double n) {
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all:
       return (n - 1) / n;
-    default:
-      return 1;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_recv:
+    case CollectiveKind::barrier:
+      break;
   }
+  return 1;
 }
 
 Choice torus_choice() {

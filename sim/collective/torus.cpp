@@ -44,7 +44,7 @@ Torus::Torus(const topology::Topology& topology) : topology_(topology) {
 }
 
 bool Torus::of_nodes() const {
-  return topology_.fabric_kind != "torus" && topology_.fabric_kind != "mesh";
+  return !topology::by_coordinate(topology_.fabric_kind);
 }
 
 std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const {
@@ -144,7 +144,7 @@ Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topol
   for (const LinkId l : topology.links_from(block.chips.front()))
     if (topology.link(l).kind == topology::LinkKind::torus) hop = std::max(hop, topology.link(l).latency);
   // Where nodes hold a torus each, the fabric's base time is in `between`.
-  const bool own = topology.fabric_kind == "torus" || topology.fabric_kind == "mesh";
+  const bool own = topology::by_coordinate(topology.fabric_kind);
   return (own ? topology.nic_latency : Duration{}) +
          (kind == CollectiveKind::all_reduce ? 2 : 1) * (hops * hop + nodes * between);
 }

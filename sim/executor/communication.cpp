@@ -49,9 +49,11 @@ std::uint32_t Calls::group_of(std::uint32_t rank, const program::Op& op) const {
       return system_.in_edge[op.slot][rank];
     case OpKind::host_copy:
       return system_.host_group[op.slot][rank];
-    default:
-      throw InternalError("only communication belongs to a group");
+    case OpKind::compute:
+    case OpKind::host_work:
+      break;
   }
+  throw InternalError("only communication belongs to a group");
 }
 
 std::uint32_t Calls::member_of(std::uint32_t group, std::uint32_t rank, const program::Op& op) const {

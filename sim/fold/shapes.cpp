@@ -16,9 +16,12 @@ std::vector<CallShape>* list_of(Shapes& shapes, std::size_t cls, const program::
       return &shapes.sends[cls][op.slot];
     case OpKind::host_copy:
       return &shapes.host[cls][op.slot];
-    default:
-      return nullptr;
+    case OpKind::recv:  // as its send
+    case OpKind::compute:
+    case OpKind::host_work:
+      break;
   }
+  return nullptr;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ constexpr std::uint32_t kFibresOfAFace = kCube * kCube;
 
 OpticalCircuits::OpticalCircuits(const topology::Topology& topology)
     : dimensions_(topology.torus_dimensions) {
-  if (topology.fabric_kind != "torus" || dimensions_.size() != 3) return;
+  if (!topology::traits(topology.fabric_kind).rings || dimensions_.size() != 3) return;
   std::int64_t cubes = 1;
   for (const int size : dimensions_) {
     if (size % static_cast<int>(kCube) != 0) return;

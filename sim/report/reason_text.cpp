@@ -16,12 +16,16 @@ std::string reason_text(executor::Reason reason) {
       return "offload";
     case executor::Reason::other:
       return "other idle";
-    default: {
-      std::string text = "exposed " + std::string(name_of(reason));
-      std::replace(text.begin(), text.end(), '_', ' ');
-      return text;
-    }
+    case executor::Reason::tensor_parallel:
+    case executor::Reason::data_parallel:
+    case executor::Reason::pipeline_transfer:
+    case executor::Reason::context_parallel:
+    case executor::Reason::expert_parallel:
+      break;
   }
+  std::string text = "exposed " + std::string(name_of(reason));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
 }
 
 std::string trace_reason_text(executor::Reason reason) {

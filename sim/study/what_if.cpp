@@ -58,9 +58,17 @@ std::string role_of(const Topology& topology, const Link& link) {
       return "NVLink";
     case LinkKind::pcie:
       return "PCIe";
-    default:
-      return std::string(name_of(link.kind)) + " links";
+    case LinkKind::c2c:
+    case LinkKind::infinity_fabric:
+    case LinkKind::socket:
+    case LinkKind::memory:
+    case LinkKind::infiniband:
+    case LinkKind::ethernet:
+    case LinkKind::torus:
+    case LinkKind::other:
+      break;
   }
+  return std::string(name_of(link.kind)) + " links";
 }
 
 std::vector<Part> parts_of(const Topology& topology, const program::Program& program, double factor) {

@@ -16,7 +16,7 @@ topology::Topology cluster(std::uint32_t nodes) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
   spec.nodes = static_cast<int>(nodes);
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   spec.fabric.link.use = "ib-ndr";
   spec.fabric.routing = topology::Routing::adaptive;
   return topology::build(spec, topology::Catalogue::load("configs"));

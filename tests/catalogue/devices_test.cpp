@@ -33,7 +33,7 @@ TEST(Switches, InfiniBandHoldsBackByCreditsAndEthernetByPause) {
 // published table follow from that.
 TEST(Fabrics, SuperPodHasTheSwitchCountsOfItsReferenceArchitecture) {
   const FabricRecipe& pod = shipped().fabric("dgx-superpod");
-  EXPECT_EQ(pod.kind, "rail");
+  EXPECT_EQ(pod.kind, FabricKind::rail);
   EXPECT_EQ(pod.unit_nodes, 32);
   const int radix = shipped().network_switch(pod.tiers.at(0).switch_id).radix(400_Gbitps);
   ASSERT_FALSE(pod.published.empty());
@@ -47,7 +47,7 @@ TEST(Fabrics, SuperPodHasTheSwitchCountsOfItsReferenceArchitecture) {
 TEST(Fabrics, TorusRecipesHaveOneNodeForEachBlock) {
   for (const std::string& id : ids_of("fabric")) {
     const FabricRecipe& fabric = shipped().fabric(id);
-    if (fabric.kind != "torus") continue;
+    if (fabric.kind != FabricKind::torus) continue;
     int chips = 1;
     for (const int size : fabric.dims) chips *= size;
     EXPECT_EQ(chips, fabric.nodes * shipped().node(fabric.node).accelerators) << id;
@@ -73,7 +73,7 @@ TEST(Fabrics, SwitchesSpeakTheLinkTheirTierCarries) {
 TEST(Fabrics, NodesSpeakTheLinkOfTheirFabric) {
   for (const std::string& id : ids_of("fabric")) {
     const FabricRecipe& fabric = shipped().fabric(id);
-    if (fabric.link.empty() || fabric.kind == "torus") continue;
+    if (fabric.link.empty() || fabric.kind == FabricKind::torus) continue;
     const NodeRecipe& node = shipped().node(fabric.node);
     EXPECT_THAT(shipped().nic(node.nics.at(0).nic).links, testing::Contains(fabric.link)) << id;
   }

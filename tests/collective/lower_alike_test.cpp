@@ -12,7 +12,7 @@ using namespace fixtures;
 // Routes counted by standing are those that the router gives pair by pair, each with 1/n of the bytes. Two
 // nodes a leaf and two leaves a pod: partners of one leaf, of one pod and beyond; the last leaf has one node.
 TEST(Lowering, AnAllToAllTakesTheRouteOfEveryPair) {
-  for (const char* kind : {"rail", "fat-tree"})
+  for (const topology::FabricKind kind : {topology::FabricKind::rail, topology::FabricKind::fat_tree})
     for (const int tiers : {2, 3})
       for (const topology::Routing routing :
            {topology::Routing::adaptive, topology::Routing::static_, topology::Routing::ecmp}) {
@@ -33,9 +33,9 @@ TEST(Lowering, AnAllToAllTakesTheRouteOfEveryPair) {
             for (const topology::LinkShare& use : route.links) expected[use.link] += use.share / n;
           }
         const Activity all = lowered(cluster, CollectiveKind::all_to_all, n);
-        ASSERT_EQ(all.usage.size(), expected.size()) << kind << tiers;
+        ASSERT_EQ(all.usage.size(), expected.size()) << name_of(kind) << tiers;
         for (const topology::LinkShare& use : all.usage)
-          EXPECT_NEAR(use.share, expected[use.link], 1e-9 * expected[use.link]) << kind << tiers;
+          EXPECT_NEAR(use.share, expected[use.link], 1e-9 * expected[use.link]) << name_of(kind) << tiers;
       }
 }
 
@@ -43,7 +43,7 @@ TEST(Lowering, AnAllToAllTakesTheRouteOfEveryPair) {
 // cables to another are used by messages between these two alone; those of neighbours in a ring take detours.
 TEST(Lowering, OnADragonflyAnAllToAllTakesTheShortestPathsAndARingDetours) {
   topology::TopologySpec spec = boxes("perlmutter-a100", 20, "slingshot-200");
-  spec.fabric.kind = "dragonfly";
+  spec.fabric.kind = topology::FabricKind::dragonfly;
   spec.fabric.dimensions = {5, 8, 2, 2};
   const Cluster cluster(spec);
   const auto gpus = cluster.topology.accelerators();

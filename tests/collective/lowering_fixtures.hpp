@@ -17,7 +17,7 @@ inline topology::TopologySpec boxes(const char* node, std::uint32_t count, const
   topology::TopologySpec spec;
   spec.node.use = node;
   spec.nodes = count;
-  spec.fabric.kind = count == 1 ? "none" : "rail";
+  spec.fabric.kind = count == 1 ? topology::FabricKind::none : topology::FabricKind::rail;
   if (count > 1) spec.fabric.link.use = link;
   return spec;
 }

@@ -374,7 +374,7 @@ TEST(Lowering, OfUnknownAcceleratorsOnlyTheCablesLimitTheRate) {
     builder.cable(cable);
   }
   builder.set_nodes(2);
-  builder.facts().fabric_kind = "explicit";
+  builder.facts().fabric_kind = topology::FabricKind::explicit_;
   const topology::Topology t = std::move(builder).finish();
   const topology::Router router(t, 1);
   for (const Algorithm algorithm : {Algorithm::tree, Algorithm::ring}) {

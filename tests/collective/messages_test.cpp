@@ -292,7 +292,7 @@ TEST(Messages, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
 // bench lowers the capacity of ports as a run does. On 4:1 oversubscribed uplinks flows are hashed onto the
 // same ports, which lose part of their capacity with RoCE; on rails of their own no flows meet.
 TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
-  const auto us = [](const char* kind, double oversubscription, scenario::ContentionForm form) {
+  const auto us = [](topology::FabricKind kind, double oversubscription, scenario::ContentionForm form) {
     scenario::Scenario scenario;
     scenario.topology = boxes("hgx-h100-roce", 8, "roce-400g");
     scenario.topology.fabric.kind = kind;
@@ -308,8 +308,10 @@ TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
             .time);
   };
   using scenario::ContentionForm;
-  EXPECT_GT(us("fat-tree", 4, ContentionForm::calibrated), 1.1 * us("fat-tree", 4, ContentionForm::ideal));
-  EXPECT_EQ(us("rail", 1, ContentionForm::calibrated), us("rail", 1, ContentionForm::ideal));
+  EXPECT_GT(us(topology::FabricKind::fat_tree, 4, ContentionForm::calibrated),
+            1.1 * us(topology::FabricKind::fat_tree, 4, ContentionForm::ideal));
+  EXPECT_EQ(us(topology::FabricKind::rail, 1, ContentionForm::calibrated),
+            us(topology::FabricKind::rail, 1, ContentionForm::ideal));
 }
 
 // NCCL gives every channel its own connection to a peer (transport/net.cc), and ECMP hashes connections. So
@@ -324,7 +326,7 @@ TEST(Messages, ChannelsAreHashedOneByOneInBothForms) {
         std::tuple{"hgx-h100", 2U, CollectiveKind::send_recv, Algorithm::direct}}) {
     SCOPED_TRACE(node);
     topology::TopologySpec spec = boxes(node, count, "roce-400g");
-    spec.fabric.kind = "fat-tree";
+    spec.fabric.kind = topology::FabricKind::fat_tree;
     spec.fabric.routing = topology::Routing::ecmp;
     spec.fabric.nodes_per_leaf = 1;
     Overrides overrides = forced(algorithm);

@@ -15,8 +15,8 @@
 namespace topsim::collective::nccl::system_test {
 
 System system_of(const char* node) {
-  const topology::Topology t =
-      topology::build(topology::test::cluster(node, 2, "rail"), topology::test::catalogue());
+  const topology::Topology t = topology::build(topology::test::cluster(node, 2, topology::FabricKind::rail),
+                                               topology::test::catalogue());
   const std::uint32_t first = 0;
   return {t, std::span(&first, 1), t.accelerators().subspan(0, t.accelerators().size() / 2), true, {}};
 }
@@ -70,7 +70,8 @@ TEST(System, GpusWriteToEachOtherAsFarAsTheLevelSays) {
 // of 8 NPUs with 392 GB/s each: 26 channels of 15 GB/s (the search's next lower rate with more together).
 TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
   const auto rings = [](const char* node, std::uint32_t nodes) {
-    topology::TopologySpec spec = topology::test::cluster(node, static_cast<int>(nodes), "none");
+    topology::TopologySpec spec =
+        topology::test::cluster(node, static_cast<int>(nodes), topology::FabricKind::none);
     spec.scale_up_domain = static_cast<int>(nodes);
     const topology::Topology t = topology::build(spec, topology::test::catalogue());
     std::vector<std::uint32_t> all(nodes);
@@ -89,7 +90,8 @@ TEST(System, ADomainBeyondTheLimitHasTheRingsOfOneAtIt) {
 // The search visits all GPUs of all channels one inside the other: 576 in 26 channels took more than 4 MiB.
 TEST(System, TheRingsOfALargeDomainAreFoundOnASmallStack) {
   constexpr int kNodes = 72;
-  topology::TopologySpec spec = topology::test::cluster("cloudmatrix-384", kNodes, "none");
+  topology::TopologySpec spec =
+      topology::test::cluster("cloudmatrix-384", kNodes, topology::FabricKind::none);
   spec.scale_up_domain = kNodes;
   const topology::Topology t = topology::build(spec, topology::test::catalogue());
   std::vector<std::uint32_t> all(kNodes);

@@ -9,7 +9,8 @@
 
 namespace topsim::collective::torus_test {
 
-topology::Topology torus(std::vector<int> dimensions, const char* kind = "torus") {
+topology::Topology torus(std::vector<int> dimensions,
+                         topology::FabricKind kind = topology::FabricKind::torus) {
   topology::TopologySpec spec;
   spec.node.use = "tpu-v5p-host";  // 2 x 2 x 1 chips
   spec.nodes = 1;
@@ -18,7 +19,7 @@ topology::Topology torus(std::vector<int> dimensions, const char* kind = "torus"
   spec.fabric.kind = kind;
   spec.fabric.link.use = "ici-v5p";
   spec.fabric.dimensions = std::move(dimensions);
-  if (spec.fabric.kind == "torus") spec.fabric.rings = true;
+  if (spec.fabric.kind == topology::FabricKind::torus) spec.fabric.rings = true;
   return topology::build(spec, topology::test::catalogue());
 }
 
@@ -102,7 +103,7 @@ TEST(Torus, AGroupAlongOneAxisUsesThatAxisAlone) {
 TEST(Torus, WithoutItsEndsJoinedALineCarriesAllThatLiesBehind) {
   // Four in a line, S/4 each: in one direction the three links carry 1, 2 and 3 quarters, in the other the
   // same.
-  const topology::Topology t = torus({2, 4, 4}, "mesh");
+  const topology::Topology t = torus({2, 4, 4}, topology::FabricKind::mesh);
   const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 4));
   EXPECT_EQ(gather.links, (std::map<double, int>{{0.25, 2}, {0.5, 2}, {0.75, 2}}));
 }
@@ -113,7 +114,7 @@ TEST(Torus, ASliceWhoseEndsAreNotJoinedHasLines) {
   topology::TopologySpec spec;
   spec.node.use = "tpu-v5p-host";
   spec.nodes = 8;
-  spec.fabric.kind = "torus";
+  spec.fabric.kind = topology::FabricKind::torus;
   spec.fabric.link.use = "ici-v5p";
   spec.fabric.dimensions = {2, 4, 4};
   const topology::Topology t = topology::build(spec, topology::test::catalogue());
@@ -159,7 +160,7 @@ TEST(Torus, AnAllToAllLoadsEveryLinkOfACubeAlikeAndNoChannelBoundsIt) {
 // Four chips in a square, S/4 for each: by dimension order a directed link carries the message between its
 // ends and one message between opposite corners, 2 S/4.
 TEST(Torus, AnAllToAllOfASquareGoesByDimensionOrder) {
-  const topology::Topology t = torus({2, 2, 1}, "mesh");
+  const topology::Topology t = torus({2, 2, 1}, topology::FabricKind::mesh);
   const Lowered all = lowered(t, CollectiveKind::all_to_all, t.accelerators());
   ASSERT_EQ(all.links.size(), 1U);
   EXPECT_NEAR(all.links.begin()->first, 0.5, 1e-12);
@@ -169,7 +170,7 @@ topology::Topology nodes_of_tori(const char* node, int nodes) {
   topology::TopologySpec spec;
   spec.node.use = node;  // 16 chips in 4 x 4, each with a NIC
   spec.nodes = nodes;
-  if (nodes > 1) spec.fabric.kind = "rail";
+  if (nodes > 1) spec.fabric.kind = topology::FabricKind::rail;
   return topology::build(spec, topology::test::catalogue());
 }
 

@@ -35,7 +35,7 @@ topology::Topology two_nodes(const std::string& node) {
   topology::TopologySpec spec;
   spec.node.use = node;
   spec.nodes = 2;
-  spec.fabric.kind = "fat-tree";
+  spec.fabric.kind = topology::FabricKind::fat_tree;
   spec.fabric.link.use = "ib-hdr";
   return topology::build(spec, topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs"));
 }
@@ -62,7 +62,8 @@ TEST(Steps, ACommunicatorOfOneRankHasNothingToWaitFor) {
 // sends and receives): 64 MiB on four boxes pass each NIC 1.5 times, at least 100.7 MB / 3.57 GB/s = 28.2 ms.
 TEST(Steps, MessagesWhoseHopsHideKeepTheRateOfTheirChannel) {
   topology::TopologySpec spec;
-  spec.node.use = "a100x1", spec.nodes = 4, spec.fabric.kind = "rail", spec.fabric.link.use = "eth-100g";
+  spec.node.use = "a100x1", spec.nodes = 4, spec.fabric.kind = topology::FabricKind::rail,
+  spec.fabric.link.use = "eth-100g";
   const topology::Topology topology =
       topology::build(spec, topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs"));
   const Duration whole = run(topology, 4, CollectiveForm::pipelined).step_times.front(),
@@ -144,7 +145,7 @@ TEST(Steps, APartOfAMessageTakesThePathOfOneConnection) {
   topology::TopologySpec spec;
   spec.node.use = "p5";
   spec.nodes = 2;
-  spec.fabric.kind = "fat-tree";
+  spec.fabric.kind = topology::FabricKind::fat_tree;
   spec.fabric.link.use = "efa-100g";
   spec.fabric.tiers = 2;
   spec.fabric.nodes_per_leaf = 1;

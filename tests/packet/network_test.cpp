@@ -19,7 +19,7 @@ Topology two_nodes(const char* link, std::optional<BytesPerSecond> capacity = {}
   spec.fabric.link.capacity = capacity;
   spec.node.use = "hgx-h100";
   spec.nodes = 2;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   spec.fabric.link.use = link;
   topology::BuildOptions options;
   options.merge_switches_above = 1'000'000;  // switches apart
@@ -197,7 +197,7 @@ TEST(PacketNetwork, ALongInfinibandCableCarriesWhatItsCreditsLetThroughAsInTheFl
   const std::pair<double, double> rows[] = {{100, 397.5}, {500, 193.5}, {2000, 50.16}};
   for (const auto& [metres, expected] : rows) {
     SCOPED_TRACE(metres);
-    topology::TopologySpec spec = topology::test::cluster("hgx-h100", 2, "rail");
+    topology::TopologySpec spec = topology::test::cluster("hgx-h100", 2, topology::FabricKind::rail);
     spec.fabric.link.use = "ib-ndr";
     spec.fabric.length = {Metres(metres)};
     spec.fabric.switch_model.latency = 250_ns;
@@ -262,7 +262,7 @@ TEST(PacketNetwork, PutsQueuePairsOnThePathsOnWhichTheFluidHasThem) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
   spec.nodes = 64;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   spec.fabric.link.use = "roce-400g";
   const Topology cluster = topology::build(spec, topology::test::catalogue());
   ASSERT_EQ(cluster.routing, topology::Routing::ecmp);

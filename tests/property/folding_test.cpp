@@ -100,7 +100,7 @@ TEST_P(Folding, AgreesOnDragonflies) {
     Case c = random_case(static_cast<std::uint64_t>(GetParam() * cases + n), 16);
     if (c.topology.nodes == 1) continue;
     topology::FabricSpec fabric;
-    fabric.kind = "dragonfly";
+    fabric.kind = topology::FabricKind::dragonfly;
     fabric.link = c.topology.fabric.link;
     fabric.routing = topology::Routing::adaptive;
     const int groups = std::max(3, c.topology.nodes / 2 + 1);

@@ -44,7 +44,10 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   while (nodes < max_nodes && dice.below(4) != 0) nodes *= 2;
   c.topology.node.use = dice.one_of<const char*>({"hgx-h100", "dgx-a100", "hgx-b200"});
   c.topology.nodes = nodes;
-  c.topology.fabric.kind = nodes == 1 ? "none" : dice.one_of<const char*>({"rail", "fat-tree", "rail"});
+  c.topology.fabric.kind = nodes == 1
+                               ? topology::FabricKind::none
+                               : dice.one_of({topology::FabricKind::rail, topology::FabricKind::fat_tree,
+                                              topology::FabricKind::rail});
   topology::FabricSpec between;  // drawn for a single node too, so that later draws stay the same
   between.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
   between.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
@@ -124,7 +127,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     plan.overlap_grad_reduce.reset(), plan.overlap_param_gather.reset();
   }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(nodes) + " x " + c.topology.node.use +
-           ", " + c.topology.fabric.kind + ", tp " + std::to_string(plan.tp) + " pp " +
+           ", " + std::string(name_of(c.topology.fabric.kind)) + ", tp " + std::to_string(plan.tp) + " pp " +
            std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + " ep " +
            std::to_string(plan.ep.value_or(1)) + " zero " + std::to_string(plan.zero.value_or(0)) + ", " +
            std::to_string(c.slow_ranks) + " slow ranks, " + std::to_string(c.degraded_links) +
@@ -149,7 +152,7 @@ inline Case across_domains_case(std::uint64_t seed) {
   c.topology.node.use = dice.one_of<const char*>({"gb200-nvl72", "gb300-nvl72", "gb200-nvl72-roce"});
   c.topology.nodes = replica * replicas / kTray;
   if (dice.below(2) == 0) c.topology.scale_up_domain = 2 + dice.below(8);  // the last has the remainder
-  c.topology.fabric.kind = c.topology.nodes == 1 ? "none" : "rail";
+  c.topology.fabric.kind = c.topology.nodes == 1 ? topology::FabricKind::none : topology::FabricKind::rail;
   if (c.topology.nodes > 1 && dice.below(2) == 0) c.topology.fabric.nodes_per_leaf = 3 + dice.below(6);
 
   auto& model = c.workload.model;

@@ -217,7 +217,7 @@ TEST_F(Bill, SwitchesThatAreMostlyEmptyAreARemark) {
   topology::TopologySpec spec;  // eight rails of eight nodes: 8 cables down and 8 up on 128 ports
   spec.node.use = "hgx-h100";
   spec.nodes = 8;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   spec.fabric.link.use = "roce-400g";
   spec.fabric.switch_model.use = "sn5600";
   const BillOfMaterials bill = bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), {});
@@ -229,7 +229,7 @@ TEST_F(Bill, PricesWithoutASourceAreSaid) {
   topology::TopologySpec spec;
   spec.node.use = "dgx-a100";
   spec.nodes = 2;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   spec.fabric.link.use = "ib-hdr";
   spec.fabric.switch_model.use = "qm8700";
   const topology::Topology topology = topology::build(spec, catalogue());
@@ -246,7 +246,7 @@ TEST_F(Bill, PricesThatAreEstimatesAloneAreSaid) {
     topology::TopologySpec spec;
     spec.node.use = "hgx-h100";
     spec.nodes = 2;
-    spec.fabric.kind = "rail";
+    spec.fabric.kind = topology::FabricKind::rail;
     spec.fabric.link.use = link;
     spec.fabric.switch_model.use = model;
     return bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), cost).remarks;
@@ -265,7 +265,7 @@ TEST_F(Bill, NvlinksOfARackAreNoCablesOfTheFabric) {
   topology::TopologySpec spec;
   spec.node.use = "gb200-nvl72";
   spec.nodes = 2;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   const topology::Topology topology = topology::build(spec, catalogue());
   std::int64_t cables = 0;
   for (const BomItem& item : bill_of_materials(topology, spec, catalogue(), {}).items)
@@ -277,7 +277,7 @@ TEST_F(Bill, AQuoteForAPartOfAPricedServerIsSaidToChangeNothing) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
   spec.nodes = 2;
-  spec.fabric.kind = "rail";
+  spec.fabric.kind = topology::FabricKind::rail;
   CostSpec quoted;
   quoted.prices["connectx-7"] = {9e6};
   EXPECT_THAT(bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), quoted).remarks,

@@ -25,7 +25,8 @@ using collective::Protocol;
 collective::Choice ran(const char* node, int nodes, CollectiveKind kind,
                        const collective::Overrides& overrides, CollectiveForm form) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster(node, nodes, nodes > 1 ? "rail" : "none");
+  scenario.topology = topology::test::cluster(
+      node, nodes, nodes > 1 ? topology::FabricKind::rail : topology::FabricKind::none);
   scenario.network.model = "flow";
   scenario.network.nccl = overrides;
   scenario.network.collectives = form;
@@ -76,7 +77,7 @@ TEST(Bench, SettingsOfPacketsWithoutThemAreSaidToChangeNothing) {
 TEST(Bench, OneThreadForAllGpusLimitsSmallMessages) {
   for (const CollectiveForm form : {CollectiveForm::pipelined, CollectiveForm::steps}) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster("hgx-h100", 1, "none");
+    scenario.topology = topology::test::cluster("hgx-h100", 1, topology::FabricKind::none);
     scenario.network.model = "flow";
     scenario.network.collectives = form;
     const BenchSizes sizes{Bytes(1 << 10), Bytes(64 << 20), 1 << 16};
@@ -113,7 +114,8 @@ TEST(Bench, WhatIsRefusedSaysWhatItNeeds) {
 TEST(Bench, FewerChannelsOfNvlsAreSlower) {
   for (const int nodes : {1, 2}) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster("hgx-h100", nodes, nodes > 1 ? "rail" : "none");
+    scenario.topology = topology::test::cluster(
+        "hgx-h100", nodes, nodes > 1 ? topology::FabricKind::rail : topology::FabricKind::none);
     scenario.network.model = "flow";
     scenario.network.nccl = forced(nodes > 1 ? Algorithm::nvls_tree : Algorithm::nvls);
     std::map<int, double> time;
@@ -173,7 +175,7 @@ TEST(Bench, WhatIsAvailableButHasNoMessagesIsStoodInFor) {
 TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
   for (const auto& [node, nodes] : {std::pair{"a40-8gpu", 2}, {"hgx-h100", 16}}) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster(node, nodes, "rail");
+    scenario.topology = topology::test::cluster(node, nodes, topology::FabricKind::rail);
     scenario.network.model = "flow";
     Duration before{};
     for (const BenchRow& row : bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all,
@@ -187,7 +189,8 @@ TEST(Bench, AnAllToAllIsNoFasterWithMoreBytes) {
 
 std::vector<BenchRow> rows_of(const char* node, int nodes, CollectiveKind kind, std::int64_t bytes) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster(node, nodes, nodes > 1 ? "rail" : "none");
+  scenario.topology = topology::test::cluster(
+      node, nodes, nodes > 1 ? topology::FabricKind::rail : topology::FabricKind::none);
   scenario.network.model = "flow";
   return bench(scenario, topology::test::catalogue(), kind, {Bytes(bytes), Bytes(bytes), 2}).rows;
 }
@@ -229,7 +232,7 @@ TEST(Bench, SaysWhoseRulesChose) {
 // Under message models there is no torus, and it is not announced.
 TEST(Bench, SaysWhatStandsInForAChoiceWithoutAMessageForm) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster("trn2", 1, "rail");
+  scenario.topology = topology::test::cluster("trn2", 1, topology::FabricKind::rail);
   scenario.network.collectives = CollectiveForm::steps;
   const Bytes size(1 << 20);
   const auto rows =
@@ -246,7 +249,7 @@ TEST(Bench, SaysWhatStandsInForAChoiceWithoutAMessageForm) {
 TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
   const auto ms = [](std::vector<FaultSpec> faults) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster("hgx-h100", 2, "rail");
+    scenario.topology = topology::test::cluster("hgx-h100", 2, topology::FabricKind::rail);
     scenario.network.model = "flow";
     scenario.network.nccl = forced(Algorithm::ring, Protocol::simple);
     scenario.faults = std::move(faults);
@@ -284,7 +287,7 @@ TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
 TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
   for (const auto& [link, idle] : {std::pair{"eth-400g", 4}, {"eth-100g", 0}}) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster("hgx-h100", 2, "rail");
+    scenario.topology = topology::test::cluster("hgx-h100", 2, topology::FabricKind::rail);
     scenario.topology.fabric.link.use = link;
     scenario.network.model = "flow";
     const Bytes size(std::int64_t{1} << 30);
@@ -301,7 +304,7 @@ TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
 TEST(Bench, ARailThatIsDownIsAsIfNoNodeHadANicOnIt) {
   const auto ms = [](int nics, const std::vector<std::string>& dead) {
     Scenario scenario;
-    scenario.topology = topology::test::cluster("hgx-h100", 4, "rail");
+    scenario.topology = topology::test::cluster("hgx-h100", 4, topology::FabricKind::rail);
     if (nics < 8) scenario.topology.node.nics = nics;
     scenario.network.model = "flow";
     scenario.network.nccl = forced(Algorithm::ring, Protocol::simple);
@@ -327,7 +330,7 @@ TEST(Bench, ARailThatIsDownIsAsIfNoNodeHadANicOnIt) {
 // What a setting asks for and the cluster has not is said with the rows.
 TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster("hgx-a100", 2, "rail");
+  scenario.topology = topology::test::cluster("hgx-a100", 2, topology::FabricKind::rail);
   scenario.topology.fabric.link.use = "ib-hdr";
   const auto findings = [&] {
     return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
@@ -345,7 +348,7 @@ TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
 // Alps' and Polaris' collectives of middle sizes are slower than anything published explains.
 TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster("gh200x4-slingshot", 2, "rail");
+  scenario.topology = topology::test::cluster("gh200x4-slingshot", 2, topology::FabricKind::rail);
   const auto findings = [&] {
     return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
                  {Bytes(1 << 20), Bytes(1 << 20), 2})
@@ -362,7 +365,7 @@ TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
 // 16384 accelerators exchange 2.7e8 messages, which take minutes to list.
 TEST(Bench, StopsBeforeItsFirstRowToo) {
   Scenario scenario;
-  scenario.topology = topology::test::cluster("hgx-h100", 2, "rail");
+  scenario.topology = topology::test::cluster("hgx-h100", 2, topology::FabricKind::rail);
   executor::Progress progress;
   const auto rows = [&](const char* model) {
     scenario.network.model = model;

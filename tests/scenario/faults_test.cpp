@@ -93,7 +93,7 @@ TEST(Faults, WhoStartsWithoutANicHasChannelsForTheOthers) {
 // Adaptive routing uses all cables between two switches as one link; its name means all of them.
 TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
   Scenario scenario = with_faults(R"([{"kind": "link_down", "target": "leaf0 - spine0", "for": "1 ms"}])");
-  scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
+  scenario.topology.fabric.kind = topology::FabricKind::fat_tree, scenario.topology.fabric.nodes_per_leaf = 1;
   std::string said;
   for (const report::Finding& finding : result_of(scenario).findings) said += finding.message + '\n';
   EXPECT_THAT(said,
@@ -106,7 +106,8 @@ TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
 TEST(Faults, ASingleCableOfABundleIsItsShareOfIt) {
   const auto step = [](const std::string& faults) {
     Scenario scenario = with_faults("[" + faults + "]");
-    scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
+    scenario.topology.fabric.kind = topology::FabricKind::fat_tree,
+    scenario.topology.fabric.nodes_per_leaf = 1;
     return result_of(scenario).step;
   };
   const auto cut = [](const char* cable) {

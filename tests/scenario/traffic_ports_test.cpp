@@ -13,9 +13,9 @@ using namespace traffic_clusters;
 // Two nodes of eight NICs: each of 16 ports sends to the 15 others; on rails each reaches one other.
 TEST(TrafficPorts, AllToAllAndPermutationKnowTheSamePorts) {
   const struct {
-    const char* fabric;
+    topology::FabricKind fabric;
     std::size_t all_to_all;
-  } rows[] = {{"fat-tree", 16U * 15}, {"rail", 16}};
+  } rows[] = {{topology::FabricKind::fat_tree, 16U * 15}, {topology::FabricKind::rail, 16}};
   for (const auto& row : rows) {
     Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
     scenario.topology.fabric.kind = row.fabric;

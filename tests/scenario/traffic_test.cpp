@@ -132,14 +132,14 @@ TEST(Traffic, PointToPointPrintsGoodputAndLatencyOfTheLink) {
 // Two NICs of a node are also joined by PCIe, but what NICs send goes out by the cable: 4096 of 4178 B of 400
 // Gbit/s, 49.02 GB/s.
 TEST(Traffic, PointToPointBetweenNicsOfOneNodeGoesByTheirCables) {
-  for (const char* fabric : {"rail", "fat-tree"}) {
+  for (const topology::FabricKind fabric : {topology::FabricKind::rail, topology::FabricKind::fat_tree}) {
     Scenario scenario = scenario_of("2", R"("roce-400g")", "{}");
     scenario.topology.fabric.kind = fabric;
     TrafficOptions options;
     options.from = "node0/nic0", options.to = "node0/nic3";
     options.sizes = {Bytes(4 << 20)};
     const PointToPoint result = point_to_point(scenario, catalogue(), options);
-    EXPECT_NEAR(result.rows[0].bandwidth / 1e9, 49.02, 1e-3 * 49.02) << fabric;
+    EXPECT_NEAR(result.rows[0].bandwidth / 1e9, 49.02, 1e-3 * 49.02) << name_of(fabric);
   }
 }
 
@@ -372,7 +372,7 @@ TEST(Traffic, ThatNeverEndsIsRefusedAndHasNoTime) {
 TEST(Traffic, FlowsMeetOnCablesOfAnAdaptiveFabricWhenTheyKeepToOne) {
   const auto last_us = [](const std::string& packet) {
     Scenario scenario = scenario_of("8", R"("roce-400g")", packet);
-    scenario.topology.fabric.kind = "fat-tree";
+    scenario.topology.fabric.kind = topology::FabricKind::fat_tree;
     scenario.topology.fabric.routing = topology::Routing::adaptive;
     scenario.topology.fabric.nodes_per_leaf = 4;
     TrafficOptions options;

@@ -8,7 +8,7 @@
 namespace topsim::topology::test::dragonfly_test {
 
 TEST(Dragonfly, ADragonflyReachesEveryGroupOverOneGlobalCable) {
-  TopologySpec spec = cluster("mi250x-4", 64, "dragonfly");
+  TopologySpec spec = cluster("mi250x-4", 64, FabricKind::dragonfly);
   spec.fabric.dimensions = {8, 8, 4, 2};
   const Topology t = build(spec, catalogue());
   const Router router(t, 1);
@@ -21,7 +21,7 @@ TEST(Dragonfly, ADragonflyReachesEveryGroupOverOneGlobalCable) {
 // Four routers, joined all to all. Adaptive routing sends a third of a message over the direct cable and a
 // third by way of each of the other two routers. The latency is that of the direct path.
 TEST(Dragonfly, AdaptiveRoutersOfADragonflyTakeDetoursOverTheirNeighbours) {
-  TopologySpec spec = cluster("mi250x-4", 2, "dragonfly");
+  TopologySpec spec = cluster("mi250x-4", 2, FabricKind::dragonfly);
   spec.fabric.dimensions = {1, 4, 16, 1};
   const auto shares = [&](Routing routing, Duration& latency) {
     spec.fabric.routing = routing;

@@ -43,7 +43,7 @@ TEST(Export, WhatIsReadHasTheRootComplexesOfItsCpus) {
 
 // As the catalogue has them: SN4700 64 MB, SN5600 160 MB; Rosetta's is not published.
 TEST(Export, WhatIsReadHasTheBuffersOfItsSwitches) {
-  TopologySpec spec = cluster("hgx-h100", 4, "fat-tree");
+  TopologySpec spec = cluster("hgx-h100", 4, FabricKind::fat_tree);
   for (const auto& [model, buffer] :
        {std::pair("sn4700", 64'000'000), {"sn5600", 160'000'000}, {"rosetta", 0}}) {
     spec.fabric.link.use = model == std::string("rosetta") ? "slingshot-200" : "roce-400g";
@@ -55,17 +55,18 @@ TEST(Export, WhatIsReadHasTheBuffersOfItsSwitches) {
 }
 
 TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
-  TopologySpec ecmp = cluster("hgx-h100", 4, "fat-tree");
+  TopologySpec ecmp = cluster("hgx-h100", 4, FabricKind::fat_tree);
   ecmp.fabric.routing = Routing::ecmp;
-  TopologySpec roce = cluster("hgx-h100", 2, "rail");
+  TopologySpec roce = cluster("hgx-h100", 2, FabricKind::rail);
   roce.fabric.link.use = "roce-400g";
   const Topology read = load(to_json(build(roce, catalogue())));
   const auto up = read.find_link(device(read, "node0/nic0"), device(read, "leaf0"));
   ASSERT_TRUE(up);
   EXPECT_EQ(read.type_of(*up).transport, "roce");
   for (const TopologySpec& spec :
-       {cluster("hgx-h100", 8, "rail"), ecmp, roce, cluster("dgx-1-v100", 2, "fat-tree"),
-        cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1), cluster("trn2", 2, "rail")}) {
+       {cluster("hgx-h100", 8, FabricKind::rail), ecmp, roce, cluster("dgx-1-v100", 2, FabricKind::fat_tree),
+        cluster("gb200-nvl72", 18, FabricKind::rail), cluster("srv-8x4090-dual", 1),
+        cluster("trn2", 2, FabricKind::rail)}) {
     const std::string first = to_json(build(spec, catalogue()));
     const std::string second = to_json(load(first));
     EXPECT_TRUE(first == second) << spec.node.use;
@@ -74,7 +75,7 @@ TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
 
 // Hosts hold 2 x 2 chips, so coordinates do not follow the numbers of accelerators.
 TEST(Export, ATorusKeepsWhoIsWhere) {
-  TopologySpec spec = cluster("tpu-v4-host", 4, "torus");
+  TopologySpec spec = cluster("tpu-v4-host", 4, FabricKind::torus);
   spec.fabric.dimensions = {4, 4};
   spec.fabric.link.use = "ici-v4";
   const Topology built = build(spec, catalogue()), read = load(to_json(built));
@@ -90,7 +91,7 @@ TEST(Export, ATorusKeepsWhoIsWhere) {
 }
 
 TEST(Export, AReadTopologyRoutesLikeTheOneItWasWrittenFrom) {
-  const Topology built = build(cluster("hgx-h100", 4, "rail"), catalogue());
+  const Topology built = build(cluster("hgx-h100", 4, FabricKind::rail), catalogue());
   const Topology read = load(to_json(built));
   const Router a(built, 3), b(read, 3);
   for (const char* to : {"node0/gpu1", "node3/gpu0", "node2/gpu7"}) {
@@ -101,7 +102,7 @@ TEST(Export, AReadTopologyRoutesLikeTheOneItWasWrittenFrom) {
 }
 
 TEST(Export, NcclXmlOfABoxReadsBackAsTheSameBox) {
-  const Topology t = build(cluster("dgx-a100", 1, "rail"), catalogue());
+  const Topology t = build(cluster("dgx-a100", 1, FabricKind::rail), catalogue());
   const NcclXmlImport back = read_nccl_xml(to_nccl_xml(t, 0), {});
   const auto count = [](const Topology& x, DeviceKind kind) {
     return std::count_if(x.devices().begin(), x.devices().end(),
@@ -148,24 +149,26 @@ TEST(Export, NicsWithoutACableSayNoSpeed) {
 
 TEST(Export, NcclXmlOfWhatNcclDoesNotKnowIsASentence) {
   EXPECT_THROW((void)to_nccl_xml(build(cluster("gaudi2-8", 1), catalogue()), 0), ConfigError);
-  EXPECT_THROW((void)to_nccl_xml(build(cluster("hgx-h100", 2, "rail"), catalogue()), 2), ConfigError);
+  EXPECT_THROW((void)to_nccl_xml(build(cluster("hgx-h100", 2, FabricKind::rail), catalogue()), 2),
+               ConfigError);
 }
 
 TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {
-  const Topology small = build(cluster("hgx-h100", 2, "rail"), catalogue());
+  const Topology small = build(cluster("hgx-h100", 2, FabricKind::rail), catalogue());
   EXPECT_THAT(to_svg(small), HasSubstr("node1/gpu7"));
   EXPECT_THAT(to_svg(small), HasSubstr("GB/s</text>"));  // the legend says what a line is
   EXPECT_THAT(to_tree(small), HasSubstr("node0 and 1 more alike"));
-  EXPECT_THAT(to_tree(build(cluster("h100x1", 1, "rail"), catalogue())), HasSubstr(": 1 cable down"));
+  EXPECT_THAT(to_tree(build(cluster("h100x1", 1, FabricKind::rail), catalogue())),
+              HasSubstr(": 1 cable down"));
   EXPECT_THAT(to_dot(small), HasSubstr("NVLink"));
-  const Topology large = build(cluster("hgx-h100", 2048, "rail"), catalogue());
+  const Topology large = build(cluster("hgx-h100", 2048, FabricKind::rail), catalogue());
   EXPECT_THAT(to_svg(large), HasSubstr("node0 stands for 2048 alike"));
   EXPECT_THAT(to_svg(large), HasSubstr("lines to what is not drawn are left out"));
   EXPECT_LT(to_svg(large).size(), 200000U);
 }
 
 TEST(Export, ATreeGoesOnInTheNextLineWhereItIsTooWide) {
-  const Topology t = build(cluster("hgx-h100", 2, "rail"), catalogue());
+  const Topology t = build(cluster("hgx-h100", 2, FabricKind::rail), catalogue());
   const auto words = [](std::string text) {
     for (const char* bar : {"│", "├─", "└─"})
       for (std::size_t at = text.find(bar); at != std::string::npos; at = text.find(bar))
@@ -179,11 +182,11 @@ TEST(Export, ATreeGoesOnInTheNextLineWhereItIsTooWide) {
 }
 
 TEST(Check, AFullRailFabricHasNothingToSay) {
-  EXPECT_THAT(check(build(cluster("hgx-h100", 32, "rail"), catalogue()), catalogue()), IsEmpty());
+  EXPECT_THAT(check(build(cluster("hgx-h100", 32, FabricKind::rail), catalogue()), catalogue()), IsEmpty());
 }
 
 TEST(Check, OversubscriptionIsNamedWithRatioAndPlace) {
-  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  TopologySpec spec = cluster("hgx-h100", 64, FabricKind::rail);
   spec.fabric.nodes_per_leaf = 16;
   spec.fabric.oversubscription = {2};
   EXPECT_THAT(check(build(spec, catalogue()), catalogue()),
@@ -191,13 +194,13 @@ TEST(Check, OversubscriptionIsNamedWithRatioAndPlace) {
 }
 
 TEST(Check, ALonelyLeafIsASinglePointOfFailure) {
-  EXPECT_THAT(check(build(cluster("hgx-h100", 4, "fat-tree"), catalogue()), catalogue()),
+  EXPECT_THAT(check(build(cluster("hgx-h100", 4, FabricKind::fat_tree), catalogue()), catalogue()),
               Contains(Field(&Finding::message, HasSubstr("single point of failure"))));
 }
 
 TEST(Check, ANicFasterThanItsSlotIsFound) {
   // A 400 Gbit/s NIC in a PCIe Gen4 slot that carries about 200.
-  TopologySpec spec = cluster("dgx-a100", 2, "rail");
+  TopologySpec spec = cluster("dgx-a100", 2, FabricKind::rail);
   spec.node.nic = "connectx-7";
   spec.fabric.link.use = "ib-ndr";
   EXPECT_THAT(check(build(spec, catalogue()), catalogue()),

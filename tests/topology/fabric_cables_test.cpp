@@ -11,7 +11,7 @@ namespace topsim::topology::test::fabric_cables_test {
 using namespace topsim::literals;
 
 TEST(FabricCables, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
-  TopologySpec spec = cluster("hgx-h100", 512, "rail");
+  TopologySpec spec = cluster("hgx-h100", 512, FabricKind::rail);
   const Topology merged = build(spec, catalogue());
   BuildOptions apart;
   apart.merge_switches_above = 1 << 20;
@@ -30,7 +30,7 @@ TEST(FabricCables, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
 TEST(FabricCables, NoMoreSwitchesAreMergedThanTheirCablesCanBeCounted) {
   // 512 ports: 256 nodes of eight NICs under eight leaves of 256 cables up each, 32 such groups in a pod.
   // Each of its 256 spines has one cable to each of 256 leaves, and 256 up: 65,536 from a pod to the cores.
-  TopologySpec spec = cluster("hgx-h100", 16384, "rail");
+  TopologySpec spec = cluster("hgx-h100", 16384, FabricKind::rail);
   spec.fabric.link.use = "ib-ndr";
   spec.fabric.switch_model = {"qm9700", 512, {}};
   spec.fabric.tiers = 3;
@@ -46,14 +46,14 @@ TEST(FabricCables, NoMoreSwitchesAreMergedThanTheirCablesCanBeCounted) {
 }
 
 TEST(FabricCables, NoSwitchHasTheUplinksOfATinyRatio) {
-  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  TopologySpec spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.fabric.oversubscription = {1e-12};
   EXPECT_THROW((void)build(spec, catalogue()), ConfigError);
 }
 
 // A leaf has 32 cables up to four spines, eight to each: one link of eight cables, or eight links of one.
 TEST(FabricCables, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
-  const TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
+  const TopologySpec spec = cluster("hgx-h100", 32, FabricKind::fat_tree);
   BuildOptions apart;
   apart.cables_apart = true;
   const auto to_spine0 = [](const Topology& t) {
@@ -67,7 +67,7 @@ TEST(FabricCables, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
 }
 
 TEST(FabricCables, EcmpKeepsEveryCableApart) {
-  TopologySpec spec = cluster("hgx-h100", 32, "rail");
+  TopologySpec spec = cluster("hgx-h100", 32, FabricKind::rail);
   spec.fabric.routing = Routing::ecmp;
   const Topology t = build(spec, catalogue());
   int up = 0;
@@ -136,7 +136,7 @@ TEST(FabricCables, BothLeavesOfADualToRFitThePortsOfThreeTiers) {
   // 64 nodes and two leaves a rail, one plane: 32 nodes under a pair of leaves, each with 32 cables down and
   // 32 up. A spine has 32 ports down and 32 up, so 32 leaves at one cable each: a pod is every leaf of a
   // rail.
-  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  TopologySpec spec = cluster("hgx-h100", 64, FabricKind::rail);
   spec.fabric.switch_model = {"qm9700", 64, {}};
   spec.fabric.leaves_per_rail = 2;
   spec.fabric.tiers = 3;
@@ -189,7 +189,7 @@ TEST(FabricCables, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
 // packets of 1 KiB 1024 / 1106 and 1024 / 1050.
 TEST(FabricCables, CablesCarryWhatPacketsOfASizeLeaveOfThem) {
   const auto capacity = [](const char* link, const BuildOptions& options) {
-    TopologySpec spec = cluster("hgx-h100", 2, "rail");
+    TopologySpec spec = cluster("hgx-h100", 2, FabricKind::rail);
     spec.fabric.link.use = link;
     const Topology t = build(spec, catalogue(), options);
     return t.link(*t.find_link(device(t, "node0/nic0"), device(t, "leaf0"))).capacity.value() / 1e9;

@@ -15,7 +15,7 @@ TEST(Fabric, SwitchCountsOfADgxSuperpodAreTheOnesNvidiaPublishes) {
   // DGX SuperPOD reference architecture (B200/H100): nodes -> leaf, spine, core switches of 64 ports.
   for (const FabricRecipe::Size& size : catalogue().fabric("dgx-superpod").published) {
     SCOPED_TRACE(size.nodes);
-    TopologySpec spec = cluster("dgx-h100", size.nodes, "rail");
+    TopologySpec spec = cluster("dgx-h100", size.nodes, FabricKind::rail);
     spec.fabric.link.use = "ib-ndr";
     spec.fabric.switch_model.use = "qm9700";
     const auto count = switches_by_tier(build(spec, catalogue()));
@@ -27,7 +27,7 @@ TEST(Fabric, SwitchCountsOfADgxSuperpodAreTheOnesNvidiaPublishes) {
 
 TEST(Fabric, OversubscriptionIsTheRatioOfPortsDownToPortsUp) {
   // 16 nodes a leaf at 2:1: 16 cables down, 8 up. 64 nodes take four leaves a rail.
-  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  TopologySpec spec = cluster("hgx-h100", 64, FabricKind::rail);
   spec.fabric.nodes_per_leaf = 16;
   spec.fabric.oversubscription = {2.0};
   const Topology t = build(spec, catalogue());
@@ -56,7 +56,7 @@ TEST(Fabric, RoutesAsItsLinkDoesWhereNobodySaysHow) {
   // configs/hardware/links.json: EFA sprays packets (SRD), Slingshot is adaptive; else the link's kind
   // decides.
   const auto routing = [](const char* link, std::optional<Routing> asked = std::nullopt) {
-    TopologySpec spec = cluster("hgx-h100", 4, "rail");
+    TopologySpec spec = cluster("hgx-h100", 4, FabricKind::rail);
     spec.fabric.link.use = link;
     spec.fabric.routing = asked;
     return build(spec, catalogue()).routing;
@@ -70,7 +70,7 @@ TEST(Fabric, RoutesAsItsLinkDoesWhereNobodySaysHow) {
 
 TEST(Fabric, ARatioForATierThatIsNotThereIsRefused) {
   const auto built = [](std::vector<double> ratios, std::optional<int> tiers) {
-    TopologySpec spec = cluster("hgx-h100", 32, "rail");
+    TopologySpec spec = cluster("hgx-h100", 32, FabricKind::rail);
     spec.fabric.oversubscription = std::move(ratios);
     spec.fabric.tiers = tiers;
     return build(spec, catalogue());
@@ -85,7 +85,7 @@ TEST(Fabric, ARatioForATierThatIsNotThereIsRefused) {
 }
 
 TEST(Fabric, ARailFabricPutsEveryRailOnItsOwnLeaf) {
-  const Topology t = build(cluster("hgx-h100", 8, "rail"), catalogue());
+  const Topology t = build(cluster("hgx-h100", 8, FabricKind::rail), catalogue());
   for (const char* nic : {"node0/nic3", "node5/nic3", "node7/nic3"}) {
     EXPECT_TRUE(t.find_link(device(t, nic), device(t, "leaf3"))) << nic;
   }
@@ -93,7 +93,7 @@ TEST(Fabric, ARailFabricPutsEveryRailOnItsOwnLeaf) {
 
 TEST(Fabric, AFatTreePutsANodeOnOneLeaf) {
   // 32 ports down a leaf / 8 NICs a node = 4 nodes a leaf.
-  const Topology t = build(cluster("hgx-h100", 16, "fat-tree"), catalogue());
+  const Topology t = build(cluster("hgx-h100", 16, FabricKind::fat_tree), catalogue());
   std::set<DeviceId> leaves;
   for (const DeviceId nic : t.nics_of_node(5))
     for (const LinkId l : t.links_from(nic))
@@ -104,7 +104,7 @@ TEST(Fabric, AFatTreePutsANodeOnOneLeaf) {
 
 // A SuperPOD's recipe has eight leaves a unit, one a rail. As a fat tree it has no rails.
 TEST(Fabric, ARecipeOfRailsAsAFatTreePutsANodeOnOneLeaf) {
-  TopologySpec spec = cluster("dgx-h100", 16, "fat-tree");
+  TopologySpec spec = cluster("dgx-h100", 16, FabricKind::fat_tree);
   spec.fabric.use = "dgx-superpod";
   const Topology t = build(spec, catalogue());
   std::set<DeviceId> leaves;
@@ -115,7 +115,7 @@ TEST(Fabric, ARecipeOfRailsAsAFatTreePutsANodeOnOneLeaf) {
 }
 
 TEST(Fabric, RailOnlyHasNothingBetweenRails) {
-  const Topology t = build(cluster("hgx-h100", 8, "rail-only"), catalogue());
+  const Topology t = build(cluster("hgx-h100", 8, FabricKind::rail_only), catalogue());
   EXPECT_EQ(switches_by_tier(t).size(), 1U);
   const Router router(t, 1);
   // Sender and receiver are on different rails, so the message goes over NVLink to the sender's neighbour on
@@ -128,7 +128,7 @@ TEST(Fabric, RailOnlyHasNothingBetweenRails) {
 TEST(Fabric, TooManyNodesForTheSwitchesSayWhatWouldFit) {
   // Three tiers of 64-port switches at 1:1 have 64^3 / 4 = 65,536 ports; 16,384 nodes of 8 NICs need 131,072.
   try {
-    const Topology t = build(cluster("hgx-h100", 16384, "rail"), catalogue());
+    const Topology t = build(cluster("hgx-h100", 16384, FabricKind::rail), catalogue());
     FAIL() << "built with " << t.devices().size() << " devices";
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.problems().size(), 1U);
@@ -166,22 +166,22 @@ TEST(Fabric, AKeyWithoutUseForTheKindIsRefused) {
   TopologySpec spec = cluster("hgx-h100", 2);
   spec.fabric.link.use = "ib-ndr";
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.link") << "no kind";
-  spec = cluster("hgx-h100", 2, "rail");
+  spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.fabric.dimensions = {2, 2};
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.dimensions");
   spec = cluster("tpu-v4-host", 16);
   spec.fabric.use = "tpu-v4-cube";
   spec.fabric.planes = 2;
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.planes");
-  spec = cluster("hgx-h100", 2, "rail");
+  spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.fabric.planes = 3;
   spec.fabric.leaves_per_rail = 4;
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.leaves_per_rail");
-  spec = cluster("hgx-h100", 2, "rail");
+  spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.fabric.leaves_per_rail = 2;
   spec.fabric.leaves_per_pod = 3;
   EXPECT_EQ(path_of_problem(spec), "topology.fabric.leaves_per_pod") << "half a pair";
-  spec = cluster("a100-pcie-bridge-2gpu", 2, "rail");
+  spec = cluster("a100-pcie-bridge-2gpu", 2, FabricKind::rail);
   spec.scale_up_domain = 2;
   EXPECT_EQ(path_of_problem(spec), "topology.scale_up_domain");
 }
@@ -189,9 +189,9 @@ TEST(Fabric, AKeyWithoutUseForTheKindIsRefused) {
 TEST(Fabric, AKindStandsForItself) {
   TopologySpec spec = cluster("hgx-h100", 2);
   spec.fabric.use = "rail";  // "fabric": "rail"
-  EXPECT_EQ(build(spec, catalogue()).fabric_kind, "rail");
+  EXPECT_EQ(build(spec, catalogue()).fabric_kind, FabricKind::rail);
   spec.fabric.use = "none";
-  EXPECT_EQ(build(spec, catalogue()).fabric_kind, "none");
+  EXPECT_EQ(build(spec, catalogue()).fabric_kind, FabricKind::none);
 }
 
 // 64 nodes of 8 NICs on rails, switches of 64 ports. At 2:1 a leaf could take 42 nodes (42 ports down, 21
@@ -200,7 +200,7 @@ TEST(Fabric, AKindStandsForItself) {
 TEST(Fabric, LeavesAreFilledAlikeSoThatOversubscriptionSavesSwitches) {
   std::size_t before = 1000;
   for (const double ratio : {1.0, 2.0, 3.0, 4.0}) {
-    TopologySpec spec = cluster("hgx-h100", 64, "rail");
+    TopologySpec spec = cluster("hgx-h100", 64, FabricKind::rail);
     spec.fabric.switch_model.use = "qm9700";
     spec.fabric.oversubscription = {ratio};
     const Topology t = build(spec, catalogue());
@@ -221,8 +221,8 @@ TEST(Fabric, EveryCatalogueFabricBuildsAtAFewNodes) {
     if (entry.category != "fabric") continue;
     SCOPED_TRACE(entry.id);
     const FabricRecipe& recipe = catalogue().fabric(entry.id);
-    if (recipe.node.empty() || recipe.kind == "torus") continue;
-    TopologySpec spec = cluster(recipe.node, recipe.kind == "direct" ? 2 : 4);
+    if (recipe.node.empty() || recipe.kind == FabricKind::torus) continue;
+    TopologySpec spec = cluster(recipe.node, recipe.kind == FabricKind::direct ? 2 : 4);
     spec.fabric.use = entry.id;
     EXPECT_NO_THROW({
       const Topology t = build(spec, catalogue());

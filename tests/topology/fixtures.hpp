@@ -18,7 +18,7 @@ inline const Catalogue& catalogue() {
   return loaded;
 }
 
-inline TopologySpec cluster(const std::string& node, int nodes, const std::string& fabric = "none") {
+inline TopologySpec cluster(const std::string& node, int nodes, FabricKind fabric = FabricKind::none) {
   TopologySpec spec;
   spec.node.use = node;
   spec.nodes = nodes;

@@ -15,7 +15,7 @@ namespace topsim::topology::test::group_routes_test {
 
 // Nodes of four NICs, one a switch in turn.
 Topology dragonfly(std::vector<int> dimensions, int nodes) {
-  TopologySpec spec = cluster("perlmutter-a100", nodes, "dragonfly");
+  TopologySpec spec = cluster("perlmutter-a100", nodes, FabricKind::dragonfly);
   spec.fabric.link.use = "slingshot-200";
   spec.fabric.dimensions = std::move(dimensions);
   return build(spec, catalogue());

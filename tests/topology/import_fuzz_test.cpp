@@ -124,7 +124,7 @@ TEST(ImportFuzz, Ibnetdiscover) {
   survive(kFabric, by_spec(read_ibnetdiscover), 400);
 }
 TEST(ImportFuzz, NcclXml) {
-  survive(to_nccl_xml(build(cluster("dgx-h100", 1, "rail"), catalogue()), 0), from_nccl, 400);
+  survive(to_nccl_xml(build(cluster("dgx-h100", 1, FabricKind::rail), catalogue()), 0), from_nccl, 400);
 }
 TEST(ImportFuzz, OwnTopologyFiles) {
   survive(to_json(build(cluster("a100-pcie-bridge-2gpu", 1), catalogue())), from_native, 400);
@@ -138,7 +138,7 @@ TEST(ImportFuzz, EndlessNestingIsASentence) {
 }
 
 TEST(ImportFuzz, DevicesNumberedBelowZeroOrBeyondAllAreASentence) {
-  const std::string good = to_nccl_xml(build(cluster("dgx-h100", 1, "rail"), catalogue()), 0);
+  const std::string good = to_nccl_xml(build(cluster("dgx-h100", 1, FabricKind::rail), catalogue()), 0);
   const std::size_t net = good.find("dev=\"", good.find("<net "));
   ASSERT_NE(net, std::string::npos);
   for (const char* const number : {"-1", "4e9", "nan"}) {

@@ -221,7 +221,7 @@ TEST(NcclXml, NicsWithoutANetworkGetTheCableThatIsNamed) {
   EXPECT_THAT(of_cloud("a100-sxm4-40gb").findings,
               Contains(HasSubstr("NICs without <net> in the file: 1 a machine; they have no cable")));
   const NcclXmlImport import = of_cloud("a100-sxm4-40gb", "ib-hdr");
-  EXPECT_EQ(import.topology.fabric_kind, "rail");
+  EXPECT_EQ(import.topology.fabric_kind, FabricKind::rail);
   EXPECT_TRUE(import.topology.fabric_is_infiniband);
   EXPECT_DOUBLE_EQ(line_rate(import.topology, "node0/nic0", "leaf0"), 25e9);  // HDR: 200 Gbit/s
 }

@@ -82,7 +82,7 @@ TEST(Node, AnAcceleratorWithLinksOfAnotherKindIsRefused) {
 }
 
 TEST(Node, AnAcceleratorReachesItsNicUnderItsOwnPcieSwitch) {
-  const Topology t = build(cluster("dgx-a100", 1, "rail"), catalogue());
+  const Topology t = build(cluster("dgx-a100", 1, FabricKind::rail), catalogue());
   const Router router(t, 1);
   // DGX A100: GPUs 2, 3 and NICs 2, 3 share the second PCIe switch.
   EXPECT_EQ(path_of(t, route(router, "node0/gpu2", "node0/nic2")), "gpu2 pcie1 nic2");
@@ -162,7 +162,7 @@ TEST(Node, ThreeThousandNinetiesReachEachOtherOverTheirBridgeAlone) {
 }
 
 TEST(Node, TraysOfAnNvl72ShareOneScaleUpDomain) {
-  const Topology t = build(cluster("gb200-nvl72", 18, "rail"), catalogue());
+  const Topology t = build(cluster("gb200-nvl72", 18, FabricKind::rail), catalogue());
   EXPECT_EQ(t.accelerators().size(), 72U);
   const Router router(t, 1);
   const Route r = route(router, "node0/gpu0", "node17/gpu3");
@@ -173,12 +173,12 @@ TEST(Node, TraysOfAnNvl72ShareOneScaleUpDomain) {
 }
 
 TEST(Node, GpusOfOneTrayReachEachOtherOverTheRacksSwitchesNotThroughTheirHost) {
-  const Topology t = build(cluster("gb200-nvl72", 2, "rail"), catalogue());
+  const Topology t = build(cluster("gb200-nvl72", 2, FabricKind::rail), catalogue());
   const Router router(t, 1);
   EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
   // The receiver's rail is that of the other board, so the message first goes to the GPU beside that NIC
   // (PXN), over NVLink too.
-  const Topology racks = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
+  const Topology racks = build(cluster("gb200-nvl72", 36, FabricKind::rail), catalogue());
   const Router between(racks, 1);
   Route out;
   between.route({.from = device(racks, "node0/gpu0"), .to = device(racks, "node18/gpu3"), .allow_pxn = true},
@@ -188,7 +188,7 @@ TEST(Node, GpusOfOneTrayReachEachOtherOverTheRacksSwitchesNotThroughTheirHost) {
 }
 
 TEST(Node, TwoRacksAreTwoScaleUpDomains) {
-  const Topology t = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
+  const Topology t = build(cluster("gb200-nvl72", 36, FabricKind::rail), catalogue());
   const Router router(t, 1);
   EXPECT_NE(router.scale_up_domain(device(t, "node0/gpu0")),
             router.scale_up_domain(device(t, "node18/gpu0")));
@@ -203,7 +203,7 @@ TEST(Node, RacksAreFilledEvenlyWhereTheirTraysDoNotDivideTheNodes) {
   EXPECT_EQ(even_domain(36, 18), 18);
   EXPECT_EQ(even_domain(38, 18), 18);
   EXPECT_EQ(even_domain(12, 18), 18);
-  const Topology t = build(cluster("gb200-nvl72", 32, "rail"), catalogue());
+  const Topology t = build(cluster("gb200-nvl72", 32, FabricKind::rail), catalogue());
   const Router router(t, 1);
   EXPECT_EQ(router.scale_up_domain(device(t, "node0/gpu0")),
             router.scale_up_domain(device(t, "node15/gpu3")));
@@ -228,7 +228,7 @@ TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
 }
 
 TEST(Node, OfWhichAJobHasAPartKeepsItsSwitches) {
-  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  TopologySpec spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.node.accelerators = 4;
   const Topology t = build(spec, catalogue());
   EXPECT_EQ(t.accelerators().size(), 8U);
@@ -240,7 +240,7 @@ TEST(Node, OfWhichAJobHasAPartKeepsItsSwitches) {
 }
 
 TEST(Node, WithFewerNicsSharesThem) {
-  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  TopologySpec spec = cluster("hgx-h100", 2, FabricKind::rail);
   spec.node.nics = 2;
   const Topology t = build(spec, catalogue());
   EXPECT_EQ(t.accelerators().size(), 16U);
@@ -302,7 +302,7 @@ TEST(Node, PeersBehindAnIntelRootComplexTakeMoreOfItsLinks) {
 
 // Of equal nodes the topology stores one. A copy whose links may change (with_links) stores all.
 TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
-  const Topology once = build(cluster("hgx-h100", 3, "fat-tree"), catalogue());
+  const Topology once = build(cluster("hgx-h100", 3, FabricKind::fat_tree), catalogue());
   const Topology all = once.with_links([](Link&) {});
   ASSERT_EQ(once.copies().nodes, 3U);
   ASSERT_EQ(all.copies().nodes, 0U);
@@ -335,7 +335,7 @@ TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
 TEST(Node, ListsOfCopiesAreThoseOfEveryDeviceAndLink) {
   for (const char* recipe : {"hgx-h100", "dgx-a100", "gb200-nvl72", "hgx-a100-4nic"}) {
     SCOPED_TRACE(recipe);
-    const Topology t = build(cluster(recipe, 3, "fat-tree"), catalogue());
+    const Topology t = build(cluster(recipe, 3, FabricKind::fat_tree), catalogue());
     std::vector<std::vector<LinkId>> from(t.devices().size());
     std::vector<LinkId> cables;
     std::vector<DeviceId> accelerators;
@@ -370,7 +370,7 @@ TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
   for (const CatalogueEntry& entry : catalogue().entries()) {
     if (entry.category != "node" || catalogue().node(entry.id).compute_nics() == 0) continue;
     SCOPED_TRACE(entry.id);
-    TopologySpec spec = cluster(entry.id, 2, "fat-tree");
+    TopologySpec spec = cluster(entry.id, 2, FabricKind::fat_tree);
     // 1.6 Tbit/s and on-die ports: no switch of theirs is published.
     if (entry.id == "vr-nvl72" || entry.id.starts_with("gaudi")) spec.fabric.link.use = "roce-800g";
     const Topology two = build(spec, catalogue());

@@ -14,7 +14,7 @@ namespace topsim::topology::test::path_capacities_test {
 // a spine at a quarter of its rate: nothing upstream is slow, but all paths of the plane end in it, so the
 // plane gets 0.25 of what each of the others gets. Spray does not ask.
 TEST(PathCapacities, AdaptiveSharesFollowWhatWholePathsCarry) {
-  TopologySpec spec = cluster("hgx-h100", 16, "fat-tree");
+  TopologySpec spec = cluster("hgx-h100", 16, FabricKind::fat_tree);
   spec.fabric.link.use = "ib-ndr";
   spec.fabric.switch_model = {"qm9700", 16, {}};
   spec.fabric.tiers = 3;

@@ -14,7 +14,7 @@ std::vector<std::uint32_t> nodes_of(const Topology& topology, const std::vector<
 
 // 24 of 64 GPUs fill three nodes: numbers 0 x 8/3, 1 x 8/3 and 2 x 8/3, rounded down.
 TEST(Placement, SpreadsNodesEvenly) {
-  TopologySpec spec = cluster("hgx-h100", 8, "rail");
+  TopologySpec spec = cluster("hgx-h100", 8, FabricKind::rail);
   spec.accelerators = 24;
   spec.placement.kind = PlacementKind::spread;
   const Topology topology = build(spec, catalogue());

@@ -10,7 +10,7 @@ namespace topsim::topology::test::router_test {
 using namespace std::string_literals;
 
 TopologySpec rails(int nodes, Routing routing) {
-  TopologySpec spec = cluster("hgx-h100", nodes, "rail");
+  TopologySpec spec = cluster("hgx-h100", nodes, FabricKind::rail);
   spec.fabric.routing = routing;
   return spec;
 }
@@ -72,7 +72,7 @@ TEST(Router, LatencyIsNicBasePlusTheMeasuredFigureForEverySwitch) {
   // switches more, so 0.45 us a switch and 2.35 us for NICs and hosts. RoCE: 3.6 and 5.6 us, so 1.0 and
   // 2.6 us.
   const auto nic_to_nic = [](const std::string& link, const char* to) {
-    TopologySpec spec = cluster("hgx-h100", 8, "rail");
+    TopologySpec spec = cluster("hgx-h100", 8, FabricKind::rail);
     spec.fabric.link.use = link;
     const Topology t = build(spec, catalogue());
     return microseconds(route(Router(t, 1), "node0/nic0", to).latency);
@@ -84,7 +84,7 @@ TEST(Router, LatencyIsNicBasePlusTheMeasuredFigureForEverySwitch) {
 }
 
 TEST(Router, CableLengthsReplaceTheMeasuredFigureByPortToPortFecAndFibre) {
-  TopologySpec spec = cluster("hgx-h100", 8, "rail");
+  TopologySpec spec = cluster("hgx-h100", 8, FabricKind::rail);
   spec.fabric.switch_model.use = "qm9700";
   spec.fabric.switch_model.latency = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(200));
   spec.fabric.length = {Metres(10)};
@@ -298,7 +298,7 @@ TEST(Router, WhatLostNicsCarriedIsDealtOverThoseLeft) {
 // Each PCIe switch has two accelerators and two NICs. If one NIC is lost the other takes over; if both are
 // lost, the accelerators take two NICs of other switches.
 TEST(Router, ANicAsNearTakesOverBeforeOthers) {
-  const Topology t = build(cluster("dgx-a100", 2, "rail"), catalogue());
+  const Topology t = build(cluster("dgx-a100", 2, FabricKind::rail), catalogue());
   std::vector<LinkId> dead = links_of(t, "node0/nic0");
   const auto taken = [&] {
     const Router router(t, 1, dead);
@@ -315,7 +315,7 @@ TEST(Router, ANicAsNearTakesOverBeforeOthers) {
 // Two leaves with one node of eight NICs each, several cables to each spine. Static routing gives each of a
 // leaf's eight destinations a cable of its own up and down: 16.
 TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
-  TopologySpec spec = cluster("hgx-h100", 2, "fat-tree");
+  TopologySpec spec = cluster("hgx-h100", 2, FabricKind::fat_tree);
   spec.fabric.nodes_per_leaf = 1;
   spec.fabric.routing = Routing::static_;
   const Topology t = build(spec, catalogue());
@@ -334,7 +334,7 @@ TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
 // spine 0 is dead. Eight of leaf 0's 32 ports are reached through each spine: over eight cables at three of
 // them, over seven at spine 0, where two ports share one. That is 31 cables, the same from every leaf.
 TEST(Router, StaticRoutingWithADeadCableStillUsesAllOthersDownToTheLeaf) {
-  TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
+  TopologySpec spec = cluster("hgx-h100", 32, FabricKind::fat_tree);
   spec.fabric.routing = Routing::static_;
   const Topology t = build(spec, catalogue());
   const DeviceId leaf = device(t, "leaf0"), spine = device(t, "spine0");

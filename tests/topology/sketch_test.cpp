@@ -12,7 +12,7 @@ namespace topsim::topology::sketch_test {
 
 struct Fabric {
   const char* name;
-  const char* kind;
+  FabricKind kind;
   int nodes;
   Routing routing;
   double oversubscription;
@@ -161,10 +161,11 @@ TEST_P(Sketch, SitesAreTheLeavesThatNodesHangOn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(fabric, Sketch,
-                         testing::Values(Fabric{"rail_adaptive", "rail", 64, Routing::adaptive, 1},
-                                         Fabric{"rail_hashed", "rail", 64, Routing::ecmp, 1},
-                                         Fabric{"tree_adaptive", "fat-tree", 72, Routing::adaptive, 2},
-                                         Fabric{"tree_static", "fat-tree", 72, Routing::static_, 1}),
-                         [](const auto& fabric) { return std::string(fabric.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    fabric, Sketch,
+    testing::Values(Fabric{"rail_adaptive", FabricKind::rail, 64, Routing::adaptive, 1},
+                    Fabric{"rail_hashed", FabricKind::rail, 64, Routing::ecmp, 1},
+                    Fabric{"tree_adaptive", FabricKind::fat_tree, 72, Routing::adaptive, 2},
+                    Fabric{"tree_static", FabricKind::fat_tree, 72, Routing::static_, 1}),
+    [](const auto& fabric) { return std::string(fabric.param.name); });
 }  // namespace topsim::topology::sketch_test

@@ -11,7 +11,7 @@
 namespace topsim::topology::test::torus_test {
 
 TEST(Torus, ATorusJoinsNeighboursAndWrapsAround) {
-  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  TopologySpec spec = cluster("tpu-v4-host", 16, FabricKind::torus);
   spec.fabric.link.use = "ici-v4";
   spec.fabric.dimensions = {4, 4, 4};
   const Topology t = build(spec, catalogue());
@@ -28,7 +28,7 @@ TEST(Torus, ATorusJoinsNeighboursAndWrapsAround) {
 TEST(Torus, ANodeOfATorusIsABlockOfNeighbours) {
   // TPU v4: a host holds 2 x 2 x 1 chips. Coordinates (0,0,0), (0,1,0), (1,0,0), (1,1,0) are ranks 0, 4, 16,
   // 20 of a 4 x 4 x 4 torus, row-major.
-  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  TopologySpec spec = cluster("tpu-v4-host", 16, FabricKind::torus);
   spec.fabric.link.use = "ici-v4";
   spec.fabric.dimensions = {4, 4, 4};
   const Topology t = build(spec, catalogue());
@@ -55,7 +55,7 @@ std::ptrdiff_t links_of(const char* node, const char* link, const std::vector<in
   int chips = 1;
   for (const int size : dims) chips *= size;
   const int per_node = std::string_view(node) == "tpu-v6e-host" ? 8 : 4;
-  TopologySpec spec = cluster(node, chips / per_node, "torus");
+  TopologySpec spec = cluster(node, chips / per_node, FabricKind::torus);
   spec.fabric.link.use = link;
   spec.fabric.dimensions = dims;
   spec.fabric.rings = rings;

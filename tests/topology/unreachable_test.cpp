@@ -16,7 +16,7 @@ TEST(Unreachable, AnIsolatedNodeIsToldWhy) {
 // Nothing joins the rails. A channel of node0/gpu0 that leaves by nic1 meets no nic0, and the accelerators'
 // own NICs, which are on one rail, are not what it would use.
 TEST(Unreachable, WhyNamesTheNicsOfTheRoute) {
-  const Topology t = build(cluster("hgx-h100", 2, "rail-only"), catalogue());
+  const Topology t = build(cluster("hgx-h100", 2, FabricKind::rail_only), catalogue());
   const Router router(t, 1);
   RouteQuery query{.from = device(t, "node0/gpu0"), .to = device(t, "node1/gpu0")};
   Route found;

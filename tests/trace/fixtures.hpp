@@ -58,7 +58,7 @@ inline executor::Outcome run(const Trace& trace) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
   spec.nodes = static_cast<int>((trace.ranks + 7) / 8);
-  spec.fabric.kind = spec.nodes > 1 ? "rail" : "none";
+  spec.fabric.kind = spec.nodes > 1 ? topology::FabricKind::rail : topology::FabricKind::none;
   if (spec.nodes > 1) spec.fabric.link.use = "ib-ndr";
   spec.accelerators = static_cast<int>(trace.ranks);
   const topology::Topology built = topology::build(spec, catalogue);

@@ -73,8 +73,9 @@ int ports_on_fullest_leaf(const Attachment& a) {
 // ports for.
 void deal_rails(const FabricInput& in, Attachment& a, int slots, int most) {
   const std::vector<NodePort> apart = a.ports;
-  a.rails =
-      in.spec.kind == "fat-tree" ? std::clamp(in.spec.node_leaves / a.leaves_per_rail, 1, slots) : slots;
+  a.rails = traits(in.spec.kind).rails == Rails::none
+                ? std::clamp(in.spec.node_leaves / a.leaves_per_rail, 1, slots)
+                : slots;
   for (;; ++a.rails) {
     for (std::size_t i = 0; i < apart.size(); ++i) a.ports[i].rail = apart[i].rail * a.rails / slots;
     a.ports_per_node = ports_on_fullest_leaf(a);
@@ -88,7 +89,7 @@ int down_ports(const FabricInput& in) {
 
 // Checks a user's nodes_per_leaf, which may use every port of a leaf only if nothing is above it.
 void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
-  const bool rails_meet = in.spec.kind != "rail-only" && a.rails > 1;
+  const bool rails_meet = traits(in.spec.kind).rails != Rails::apart && a.rails > 1;
   const bool spines = in.spec.tiers != 1 && (in.nodes > nodes || rails_meet || a.leaves_in_plane() > 1);
   const int most = (spines ? down_ports(in) : in.leaf().radix) / a.ports_per_node;
   if (std::min(nodes, in.nodes) <= most && nodes * a.ports_per_node <= in.leaf().radix) return;
@@ -104,7 +105,8 @@ void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
 int group_size(const FabricInput& in, const Attachment& a) {
   const int on_one_leaf = in.leaf().radix / a.ports_per_node;
   // Without spines every port of a leaf may connect to nodes.
-  const bool own_leaves = in.spec.kind == "rail-only" || (in.spec.kind == "fat-tree" && a.rails == 1);
+  const Rails rails = traits(in.spec.kind).rails;
+  const bool own_leaves = rails == Rails::apart || (rails == Rails::none && a.rails == 1);
   const bool may_do_without = own_leaves && a.leaves_in_plane() == 1 && in.spec.tiers.value_or(1) == 1;
   const bool single =
       (may_do_without || in.spec.tiers == 1) && in.nodes <= on_one_leaf && !in.spec.nodes_per_leaf;

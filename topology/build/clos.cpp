@@ -145,7 +145,7 @@ void build_clos(const FabricInput& in, TopologyBuilder& builder) {
     return;
   }
   for (int plane = 0; plane < a.planes; ++plane) {
-    if (in.spec.kind == "rail-only") {
+    if (traits(in.spec.kind).rails == Rails::apart) {
       for (int rail = 0; rail < a.rails && a.groups * a.leaves_in_plane() > 1; ++rail)
         clos.spines(plane, rail, 1);
     } else if (a.groups * a.rails * a.leaves_in_plane() > 1) {

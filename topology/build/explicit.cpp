@@ -52,8 +52,9 @@ class Explicit {
     Topology& f = builder_.facts();
     f.fabric_kind = spec_.fabric.kind;
     const auto is_switch = [](const DeviceSpec& d) { return d.kind == name_of(DeviceKind::fabric_switch); };
-    if (f.fabric_kind == "none" && std::any_of(spec_.devices.begin(), spec_.devices.end(), is_switch))
-      f.fabric_kind = "explicit";
+    if (f.fabric_kind == FabricKind::none &&
+        std::any_of(spec_.devices.begin(), spec_.devices.end(), is_switch))
+      f.fabric_kind = FabricKind::explicit_;
     for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source, t.transport});
     f.sharp = spec_.fabric.sharp;
     f.peer_to_peer = spec_.peer_to_peer.value_or(true);
@@ -270,7 +271,7 @@ class Explicit {
   // The groups of a dragonfly, for its routes.
   void add_groups() {
     const std::vector<int>& dims = spec_.fabric.dimensions;
-    if (spec_.fabric.kind != "dragonfly" || dims.empty()) return;
+    if (traits(spec_.fabric.kind).family != FabricFamily::dragonfly || dims.empty()) return;
     const auto switches = std::count(kinds_.begin(), kinds_.end(), DeviceKind::fabric_switch);
     if (dims.size() != 4 || static_cast<long long>(dims[0]) * dims[1] != switches)
       return report("fabric.dimensions", fmt::format("they do not make the {} switches", switches),

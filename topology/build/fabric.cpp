@@ -91,7 +91,18 @@ void refuse_links_of_nodes(const LinkFigures& link, const char* path) {
                                                      : ""));
 }
 
-void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& builder) {
+void refuse_without_nics(const FabricInput& in, const TopologySpec& spec) {
+  if (in.stamp.nics.empty())
+    refuse(kPath, fmt::format("node {} has no NIC for the compute fabric", spec.node.use),
+           "use fabric kind none, or a node with NICs");
+  refuse_links_of_nodes(in.link, "topology.fabric.link");
+  refuse_links_of_nodes(in.uplink, "topology.fabric.uplink");
+}
+
+void set_switches(FabricInput& in, const TopologySpec& spec, const Hardware& hardware,
+                  TopologyBuilder& builder) {
+  refuse_without_nics(in, spec);
+  builder.facts().sharp = in.spec.sharp;
   constexpr std::array paths = {"topology.fabric.switch", "topology.fabric.spine_switch",
                                 "topology.fabric.core_switch"};
   const SwitchChoice* choices[] = {&in.spec.switch_model, &in.spec.spine_switch, &in.spec.core_switch};
@@ -119,10 +130,17 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
   }
 }
 
+std::string kinds_of_nodes() {
+  std::vector<std::string_view> names;
+  for (const FabricTraits& each : kFabricTraits)
+    if (each.of_nodes) names.push_back(each.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // A single host of a torus: the links among its chips exist, those out of the host are idle.
 void take_own_block(FabricSpec& spec, const NodeStamp& stamp) {
   if (stamp.torus_block.empty() || stamp.torus_link.empty()) return;
-  spec.kind = "mesh";
+  spec.kind = FabricKind::mesh;
   spec.link.use = stamp.torus_link;
   for (const int size : stamp.torus_block)
     if (size > 1) spec.dimensions.push_back(size);
@@ -181,10 +199,10 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   FabricInput in(stamp, first_device);
   in.spec = resolve_fabric(spec.fabric, catalogue);
   refuse_idle_keys(spec.fabric, in.spec.kind);
-  if (in.spec.kind == "none" && spec.nodes == 1) take_own_block(in.spec, stamp);
+  if (in.spec.kind == FabricKind::none && spec.nodes == 1) take_own_block(in.spec, stamp);
   Topology& facts = builder.facts();
   facts.fabric_kind = in.spec.kind;
-  if (in.spec.kind == "none") return {};
+  if (in.spec.kind == FabricKind::none) return {};
   in.nodes = spec.nodes;
   in.merge_switches_above = options.merge_switches_above;
   in.cables_apart = options.cables_apart;
@@ -201,31 +219,32 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   in.routing = in.spec.routing.value_or(in.link.routing);
   facts.routing = in.routing;
   facts.nic_latency = in.spec.nic_latency.value_or(in.link.nic_base);
-  if (in.spec.kind == "torus" || in.spec.kind == "mesh") {
-    // Dimension order: the chips themselves forward packets.
-    facts.routing = in.spec.routing.value_or(Routing::static_);
-    return build_torus(in, builder);
+  switch (in.spec.kind) {
+    case FabricKind::none:  // left above: it has no cables
+      break;
+    case FabricKind::rail:
+    case FabricKind::fat_tree:
+    case FabricKind::rail_only:
+      set_switches(in, spec, hardware, builder);
+      refuse_idle_ratios(spec.fabric);
+      build_clos(in, builder);
+      break;
+    case FabricKind::dragonfly:
+      set_switches(in, spec, hardware, builder);
+      build_dragonfly(in, builder);
+      break;
+    case FabricKind::torus:
+    case FabricKind::mesh:
+      // Dimension order: the chips themselves forward packets.
+      facts.routing = in.spec.routing.value_or(Routing::static_);
+      return build_torus(in, builder);
+    case FabricKind::direct:
+      refuse_without_nics(in, spec);
+      build_direct(in, builder);
+      break;
+    case FabricKind::explicit_:
+      refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"", kinds_of_nodes());
   }
-  if (stamp.nics.empty())
-    refuse(kPath, fmt::format("node {} has no NIC for the compute fabric", spec.node.use),
-           "use fabric kind none, or a node with NICs");
-  refuse_links_of_nodes(in.link, "topology.fabric.link");
-  refuse_links_of_nodes(in.uplink, "topology.fabric.uplink");
-  if (in.spec.kind == "direct") {
-    build_direct(in, builder);
-    return {};
-  }
-  facts.sharp = in.spec.sharp;
-  set_switches(in, hardware, builder);
-  if (in.spec.kind == "explicit")
-    refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"",
-           "none, rail, fat-tree, rail-only, dragonfly, torus, mesh, direct");
-  if (in.spec.kind == "dragonfly") {
-    build_dragonfly(in, builder);
-    return {};
-  }
-  refuse_idle_ratios(spec.fabric);
-  build_clos(in, builder);
   return {};
 }
 

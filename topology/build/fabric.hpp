@@ -56,7 +56,7 @@ struct FabricInput {
                                                  const BuildOptions& options, TopologyBuilder& builder);
 
 // A key that the kind of fabric does not use is a ConfigError, so that it does not seem to have an effect.
-void refuse_idle_keys(const FabricSpec& asked, const std::string& kind);
+void refuse_idle_keys(const FabricSpec& asked, FabricKind kind);
 // The same for a list of ratios with more entries than there can be tiers.
 void refuse_idle_ratios(const FabricSpec& asked);
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "sim/base/error.hpp"
 #include "topology/build/fabric.hpp"
@@ -11,11 +10,10 @@
 namespace topsim::topology {
 namespace {
 
-constexpr std::array<std::string_view, 8> kKinds = {"none",      "rail",  "fat-tree", "rail-only",
-                                                    "dragonfly", "torus", "mesh",     "direct"};
-
-bool is_kind(std::string_view name) {
-  return std::find(kKinds.begin(), kKinds.end(), name) != kKinds.end();
+std::optional<FabricKind> kind_of_nodes(std::string_view name) {
+  for (const FabricTraits& each : kFabricTraits)
+    if (each.of_nodes && each.name == name) return each.kind;
+  return std::nullopt;
 }
 
 void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
@@ -33,13 +31,13 @@ void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
     for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   for (const FabricTier& tier : recipe.tiers) spec.usual_length.push_back(tier.length);
   // A recipe of rails that is built as a fat tree does not define how many leaves a node uses.
-  if (spec.kind == "fat-tree" && recipe.kind == "fat-tree")
+  if (spec.kind == FabricKind::fat_tree && recipe.kind == FabricKind::fat_tree)
     spec.node_leaves = recipe.tiers.front().switches_per_unit;
-  if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == "fat-tree") spec.tiers = 1;
+  if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == FabricKind::fat_tree) spec.tiers = 1;
 }
 
 void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
-  if (spec.kind == "none") spec.kind = recipe.kind;
+  if (spec.kind == FabricKind::none) spec.kind = recipe.kind;
   if (spec.link.use.empty()) {
     spec.link.use = recipe.link;
     if (spec.uplink.use.empty()) spec.uplink.use = recipe.uplink;
@@ -58,15 +56,12 @@ void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
   }
 }
 
-// The kinds of fabric for which a key has an effect.
-enum Family : unsigned { kNone = 1, kClos = 2, kDragonfly = 4, kTorus = 8, kDirect = 16 };
-
-Family family_of(std::string_view kind) {
-  if (kind == "none") return kNone;
-  if (kind == "dragonfly") return kDragonfly;
-  if (kind == "torus" || kind == "mesh") return kTorus;
-  return kind == "direct" ? kDirect : kClos;
+// A key may have an effect in several families.
+constexpr unsigned bit(FabricFamily family) {
+  return 1U << static_cast<unsigned>(family);
 }
+constexpr unsigned kClos = bit(FabricFamily::clos), kDragonfly = bit(FabricFamily::dragonfly),
+                   kTorus = bit(FabricFamily::torus), kDirect = bit(FabricFamily::direct);
 
 bool says(const LinkChoice& l) {
   return !l.use.empty() || l.bandwidth || l.capacity || l.latency;
@@ -77,7 +72,8 @@ bool says(const SwitchChoice& c) {
 
 }  // namespace
 
-void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
+void refuse_idle_keys(const FabricSpec& asked, FabricKind kind) {
+  if (!traits(kind).of_nodes) return;  // build_fabric() refuses it, whatever its keys
   struct Key {
     const char* name;
     bool given;
@@ -101,18 +97,19 @@ void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
       {"sharp", asked.sharp, kClos | kDragonfly},
       {"chips", !asked.chips.empty(), 0},
       {"dimensions", !asked.dimensions.empty(), kDragonfly | kTorus},
-      {"rings", asked.rings.has_value(), kind == "torus" ? kTorus : 0U},
+      {"rings", asked.rings.has_value(), traits(kind).rings ? kTorus : 0U},
   };
   std::vector<Problem> problems;
   for (const Key& key : keys) {
-    if (!key.given || (key.families & family_of(kind)) != 0) continue;
+    if (!key.given || (key.families & bit(traits(kind).family)) != 0) continue;
     problems.push_back(
         {{},
          std::string("topology.fabric.") + key.name,
-         kind == "none" ? fmt::format("the fabric has \"{}\", and its kind is none", key.name)
-                        : fmt::format("a fabric of kind {} has no use for \"{}\"", kind, key.name),
+         kind == FabricKind::none
+             ? fmt::format("the fabric has \"{}\", and its kind is none", key.name)
+             : fmt::format("a fabric of kind {} has no use for \"{}\"", name_of(kind), key.name),
          {},
-         kind == "none"
+         kind == FabricKind::none
              ? "say how it is arranged: \"kind\": \"rail\", or fat-tree, rail-only, dragonfly, ...; or leave "
                "it out"
              : "leave it out, or choose another kind",
@@ -150,8 +147,9 @@ Metres FabricSpec::cable_length(std::size_t tier) const {
 
 FabricSpec resolve_fabric(const FabricSpec& asked, const Catalogue& catalogue) {
   FabricSpec spec = asked;
-  if (is_kind(spec.use) && spec.kind == "none") {  // "fabric": "rail"
-    spec.kind = spec.use;
+  const std::optional<FabricKind> named = kind_of_nodes(spec.use);
+  if (named && spec.kind == FabricKind::none) {  // "fabric": "rail"
+    spec.kind = *named;
     spec.use.clear();
   } else if (!spec.use.empty()) {
     take_recipe(spec, Hardware(catalogue).fabric(spec.use, "topology.fabric.use"));

@@ -91,18 +91,19 @@ void check_ports(const FabricInput& in, long long total) {
   const std::vector<int>& dims = in.spec.dimensions;
   const int links = links_of_a_chip(dims);
   if (in.stamp.ports == 0 || links <= in.stamp.ports) return;
-  throw ConfigError({Problem{{},
-                             "topology.fabric.dimensions",
-                             fmt::format("a {} of {} takes {} links of a chip; {} has {}", in.spec.kind,
-                                         fmt::join(dims, " x "), links, in.stamp.chip, in.stamp.ports),
-                             {},
-                             fmt::format("fewer axes, e.g. {}", proposal(in, total)),
-                             {}}});
+  throw ConfigError(
+      {Problem{{},
+               "topology.fabric.dimensions",
+               fmt::format("a {} of {} takes {} links of a chip; {} has {}", name_of(in.spec.kind),
+                           fmt::join(dims, " x "), links, in.stamp.chip, in.stamp.ports),
+               {},
+               fmt::format("fewer axes, e.g. {}", proposal(in, total)),
+               {}}});
 }
 
 // Whether the ends of this axis are joined. Those of two are neighbours anyway.
 bool is_ring(const FabricInput& in, int size) {
-  if (in.spec.kind != "torus" || size <= 2) return false;
+  if (!traits(in.spec.kind).rings || size <= 2) return false;
   if (in.spec.rings) return *in.spec.rings;
   const auto cubes = [&](int each) { return each % in.link.ring_cube == 0; };
   const std::vector<int>& dims = in.spec.dimensions;
@@ -121,7 +122,7 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
     throw ConfigError(
         {Problem{{},
                  dims.empty() ? "topology.fabric" : "topology.fabric.dimensions",
-                 dims.empty() ? fmt::format("a {} needs its dimensions", in.spec.kind)
+                 dims.empty() ? fmt::format("a {} needs its dimensions", name_of(in.spec.kind))
                               : fmt::format("the dimensions make {} accelerators; the topology has {}",
                                             product_text(product), total),
                  {},
@@ -131,7 +132,7 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
     throw ConfigError({Problem{
         {},
         "topology.fabric",
-        fmt::format("a {} joins accelerators by links of their own; {} is a NIC's", in.spec.kind,
+        fmt::format("a {} joins accelerators by links of their own; {} is a NIC's", name_of(in.spec.kind),
                     in.link.type.label),
         {},
         "a link like \"ici-v5p\"; or, for nodes with NICs, kind rail, fat-tree, rail-only or dragonfly",

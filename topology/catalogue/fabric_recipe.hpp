@@ -23,7 +23,7 @@ struct FabricTier {
 // configs/hardware/fabrics.json
 struct FabricRecipe {
   std::string id, name, source;
-  std::string kind;    // rail, fat-tree, rail-only, dragonfly, torus, mesh, none
+  FabricKind kind = FabricKind::none;
   std::string node;    // recipe of its nodes; may be replaced
   int nodes = 0;       // as published; 0: any
   std::string link;    // node to leaf

@@ -85,7 +85,7 @@ std::string facts(const NodeRecipe& node) {
 }
 
 std::string facts(const FabricRecipe& fabric) {
-  std::string text = fabric.kind;
+  std::string text(name_of(fabric.kind));
   if (fabric.nodes > 0) text += fmt::format(", {} x {}", fabric.nodes, fabric.node);
   if (!fabric.link.empty()) text += ", " + fabric.link;
   if (!fabric.tiers.empty())

@@ -1,3 +1,4 @@
+#include "topology/catalogue/fabric_kind_codec.hpp"
 #include "topology/catalogue/figure.hpp"
 #include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
@@ -32,9 +33,7 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
   static const auto object =
       config::Object<FabricRecipe>("fabric", "A network between nodes")
           .field("name", &FabricRecipe::name, "for people", config::required())
-          .field("kind", &FabricRecipe::kind, "shape", config::required(),
-                 config::one_of(
-                     {"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh", "direct"}))
+          .field("kind", &FabricRecipe::kind, "shape", config::required(), kinds_of_recipes())
           .field("source", &FabricRecipe::source, "where the description comes from", config::required())
           .field("node", &FabricRecipe::node, "catalogue node")
           .field("nodes", &FabricRecipe::nodes, "as published", figure<int>())

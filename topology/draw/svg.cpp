@@ -121,8 +121,8 @@ class Drawing {
   [[nodiscard]] std::string summary() const {
     std::string text = fmt::format("{} accelerators in {} node{}", t_.accelerators().size(), t_.nodes(),
                                    t_.nodes() == 1 ? "" : "s");
-    if (t_.fabric_kind != "none")
-      text += fmt::format(", {} fabric, {} routing", t_.fabric_kind, name_of(t_.routing));
+    if (t_.fabric_kind != FabricKind::none)
+      text += fmt::format(", {} fabric, {} routing", name_of(t_.fabric_kind), name_of(t_.routing));
     return text + folded_ + (folded_.empty() ? "" : "; lines to what is not drawn are left out");
   }
 

@@ -128,8 +128,8 @@ class Tree {
   void fabric() {
     const auto groups = alike_switches(t_);
     if (groups.empty()) return;
-    add(0, fmt::format("fabric {}, {} routing, NIC and host {} us", t_.fabric_kind, name_of(t_.routing),
-                       microseconds(t_.nic_latency)));
+    add(0, fmt::format("fabric {}, {} routing, NIC and host {} us", name_of(t_.fabric_kind),
+                       name_of(t_.routing), microseconds(t_.nic_latency)));
     static constexpr const char* kTiers[] = {"switch", "leaf", "spine", "core"};
     for (const SwitchGroup& g : groups) {
       const bool same = g.switches.size() == 1 && g.physical == 1;

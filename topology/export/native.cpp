@@ -94,7 +94,7 @@ std::string to_json(const Topology& t) {
   std::string out = "{\n  \"format\": \"topsim.topology/1\"";
   out += fmt::format(
       ",\n  \"fabric\": {{\"kind\": \"{}\", \"routing\": \"{}\", \"sharp\": {}, \"nic_latency\": \"{}\"{}}}",
-      t.fabric_kind, name_of(t.routing), t.sharp, config::to_text(t.nic_latency), coordinates(t));
+      name_of(t.fabric_kind), name_of(t.routing), t.sharp, config::to_text(t.nic_latency), coordinates(t));
   out += fmt::format(",\n  \"peer_to_peer\": {},\n  \"nvlink_sharp\": {}", t.peer_to_peer, t.nvlink_sharp);
   {
     Lines lines(out, "models");

@@ -171,7 +171,7 @@ NcclXmlImport Importer::run() {
   rails();
   if (!cables_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
   Topology& facts = builder_.facts();
-  facts.fabric_kind = cables_.empty() ? "none" : "rail";
+  facts.fabric_kind = cables_.empty() ? FabricKind::none : FabricKind::rail;
   const bool infiniband = nic_link_ != nullptr ? nic_link_->kind == LinkKind::infiniband : infiniband_;
   facts.fabric_is_infiniband = infiniband;
   facts.sharp = options_.in_network_reduction;

@@ -86,8 +86,8 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
     : topology_(t),
       ports_(ports),
       seed_(seed),
-      dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh"),
-      detours_(t.fabric_kind == "dragonfly") {
+      dimension_order_(by_coordinate(t.fabric_kind)),
+      detours_(traits(t.fabric_kind).family == FabricFamily::dragonfly) {
   vertex_.assign(t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < t.devices().size(); ++i)
     if (t.devices()[i].kind == DeviceKind::fabric_switch) vertex_[i] = vertices_++;

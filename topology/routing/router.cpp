@@ -121,11 +121,11 @@ std::string Router::why_unreachable(const RouteQuery& query) const {
     if (t.nics_of_node(node).empty() && !impl_->nearest_port(device, 0).valid())
       return sentence + fmt::format("node{} has no NIC", node);
     if (!impl_->nearest_port(device, 0).valid())
-      return sentence + (t.has_explicit_names() && t.fabric_kind == "none"
+      return sentence + (t.has_explicit_names() && t.fabric_kind == FabricKind::none
                              ? fmt::format("no cable leaves node{}'s NICs (topology.links; of an imported "
                                            "file, topo import --nic-link)",
                                            node)
-                         : t.fabric_kind == "none"
+                         : t.fabric_kind == FabricKind::none
                              ? "the topology has no fabric between nodes (topology.fabric)"
                              : fmt::format("no working cable leaves node{}'s NICs", node));
   }

@@ -24,9 +24,11 @@ std::uint64_t type_of(Kind kind) {
       return kCollective;
     case Kind::join:
       return kMetadata;
-    default:
-      return kCompute;
+    case Kind::compute:
+    case Kind::host:
+      break;
   }
+  return kCompute;
 }
 
 void put(ProtobufWriter& node, std::string_view name, std::uint32_t field, std::uint64_t value) {

@@ -338,7 +338,10 @@ std::string write_goal(const Trace& trace) {
         case Kind::collective:
           fail(trace.file, fmt::format("node {} is a collective, which GOAL does not know", node.id),
                "convert to native or chakra");
-        default:
+        case Kind::compute:
+        case Kind::host:
+        case Kind::memory:
+        case Kind::join:
           if (node.duration.count() == 0 && (node.operations > 0 || node.bytes > 0))
             fail(trace.file,
                  fmt::format("node {} has {} and no time, which GOAL does not know", node.id,

@@ -225,9 +225,13 @@ class Replay {
         return {2, 0, 0};
       case Kind::collective:
         return {3, node.group, 0};
-      default:
-        return {node.kind == Kind::send ? 5 : 6, matched->peer, matched->channel};
+      case Kind::send:
+        return {5, matched->peer, matched->channel};
+      case Kind::recv:
+      case Kind::join:  // has no op
+        break;
     }
+    return {6, matched->peer, matched->channel};
   }
 
   std::uint16_t stream(Emitter& out, const Stream& key) {
@@ -273,9 +277,12 @@ class Replay {
         op.kind = OpKind::host_work;
         op.duration = time_of(node);
         break;
-      default:
+      case Kind::compute:
+      case Kind::memory:
+      case Kind::join:
         op.duration = time_of(node);
         op.flops = Flops(node.operations);
+        break;
     }
     return op;
   }

@@ -154,8 +154,13 @@ std::optional<RcclChoice> rccl_choice(CollectiveKind kind, std::int64_t bytes,
     case CollectiveKind::reduce_scatter:
       return RcclChoice{Algorithm::ring,
                         by_size(of_rank, gfx.scatter.ll, static_cast<double>(gfx.scatter.ll128))};
-    default:
-      return std::nullopt;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::send_recv:
+    case CollectiveKind::barrier:
+      break;
   }
+  return std::nullopt;
 }
 }  // namespace topsim::collective::nccl

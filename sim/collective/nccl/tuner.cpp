@@ -50,9 +50,16 @@ const GraphSummary& Tuner::graph(Algorithm algorithm) const {
     case Algorithm::nvls:
     case Algorithm::nvls_tree:
       return facts_.nvls_graph;
-    default:
-      return facts_.ring;
+    case Algorithm::ring:
+    case Algorithm::pat:
+    case Algorithm::direct:
+    case Algorithm::torus:
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+    case Algorithm::multimem:
+      break;
   }
+  return facts_.ring;
 }
 
 std::string_view needs_of(Algorithm algorithm) {
@@ -70,9 +77,15 @@ std::string_view needs_of(Algorithm algorithm) {
       return "NVLSTree does all-reduces alone, and needs NVSwitches that sum and several nodes";
     case Algorithm::pat:
       return "PAT gathers and scatters alone, where every node has one accelerator in the group";
-    default:
-      return "it is none of NCCL's";
+    case Algorithm::ring:
+    case Algorithm::direct:
+    case Algorithm::torus:
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+    case Algorithm::multimem:
+      break;
   }
+  return "it is none of NCCL's";
 }
 
 bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
@@ -101,8 +114,13 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
     case Algorithm::pat:
       if (!gathers(kind) || facts_.nodes != facts_.ranks) return false;
       break;
-    default:
-      return false;  // chains need a plugin that declares them
+    case Algorithm::collnet_chain:  // needs a plugin that declares it
+    case Algorithm::direct:
+    case Algorithm::torus:
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+    case Algorithm::multimem:
+      return false;
   }
   const bool has_low_latency = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
   if (protocol != Protocol::simple && (!has_low_latency || facts_.simple_only)) return false;
@@ -191,7 +209,12 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
       return base + intra + 2 * hops * inter;
     case Algorithm::pat:
       return base + hops * (inter / kPatOverlap) + ranks * kPatPerRank;
-    default:
+    case Algorithm::ring:
+    case Algorithm::direct:
+    case Algorithm::torus:
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+    case Algorithm::multimem:
       break;
   }
   if (rooted(kind)) {

@@ -45,7 +45,8 @@ void Congestion::add(QueuePair& pair, double line_rate, Picoseconds base_round_t
       s.minimum = spec_.dctcp.min_rate.value();
       s.window = product / mtu_;
       break;
-    default:
+    case CongestionControlKind::none:
+    case CongestionControlKind::infiniband:
       break;
   }
   set_rate(pair, s, line_rate);
@@ -262,7 +263,8 @@ void Congestion::acknowledged(std::uint32_t index, QueuePair& pair, const Acknow
     case CongestionControlKind::dctcp:
       dctcp(pair, s, ack);
       break;
-    default:
+    case CongestionControlKind::none:
+    case CongestionControlKind::infiniband:
       break;
   }
 }

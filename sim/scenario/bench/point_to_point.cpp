@@ -49,7 +49,7 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
   fabric.nic_latency = (a->small_message + b->small_message) / 2;
   const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
   // A link latency given by the scenario covers a whole hop, so nothing is added.
-  if (fabric.length.empty() && fabric.kind != "direct" && !fabric.link.latency)
+  if (fabric.length.empty() && fabric.kind != topology::FabricKind::direct && !fabric.link.latency)
     fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
   return verbs;
 }

@@ -156,7 +156,7 @@ Ends ends_of(const Topology& topology) {
   if (!nics) {
     for (const DeviceId gpu : topology.accelerators()) ends.of_node[topology.device(gpu).node].push_back(gpu);
   }
-  ends.rails = nics && (topology.fabric_kind == "rail" || topology.fabric_kind == "rail-only");
+  ends.rails = nics && topology::traits(topology.fabric_kind).rails != topology::Rails::none;
   return ends;
 }
 }  // namespace topsim::scenario

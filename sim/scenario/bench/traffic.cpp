@@ -121,8 +121,8 @@ TrafficQueues queues_of(const packet::Counters& counters, Bytes longest, Duratio
 }
 
 std::string where_it_ran(const Topology& topology, std::size_t flows) {
-  return fmt::format("{} flows over the {} fabric of the scenario, {} nodes", flows, topology.fabric_kind,
-                     topology.nodes());
+  return fmt::format("{} flows over the {} fabric of the scenario, {} nodes", flows,
+                     name_of(topology.fabric_kind), topology.nodes());
 }
 
 // Names the PCIe slots that limit what NICs send and receive; empty: none does.

@@ -31,8 +31,8 @@ std::vector<LogicalAxis> logical_axes(const workloads::Plan& plan) {
 }
 
 bool laid_by_coordinate(const Topology& topology) {
-  const bool torus = topology.fabric_kind == "torus" || topology.fabric_kind == "mesh";
-  return torus && !topology.accelerators().empty() && !topology.torus_chips.empty();
+  return topology::by_coordinate(topology.fabric_kind) && !topology.accelerators().empty() &&
+         !topology.torus_chips.empty();
 }
 
 // How an axis of the plan is placed if ranks fill a torus of these `sizes`, the last dimension first: over
@@ -103,7 +103,7 @@ std::optional<std::vector<DeviceId>> torus_order(const Topology& topology, const
 }
 
 std::optional<report::Finding> parts_of_axes(const Topology& topology, const workloads::Plan& plan) {
-  if (!laid_by_coordinate(topology) || topology.fabric_kind != "torus") return std::nullopt;
+  if (!laid_by_coordinate(topology) || !topology::traits(topology.fabric_kind).rings) return std::nullopt;
   const std::vector<LogicalAxis> axes = logical_axes(plan);
   std::vector<int> sizes;
   for (const std::size_t d : best_order(topology.torus_dimensions, axes))

@@ -187,7 +187,9 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
 // (topology/routing/group_routes.hpp).
 void find_detours(const Scenario& scenario, const topology::Topology& topology,
                   std::vector<report::Finding>& out) {
-  if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
+  if (topology::traits(topology.fabric_kind).family != topology::FabricFamily::dragonfly ||
+      topology.routing != topology::Routing::adaptive)
+    return;
   if (topology.dragonfly_dimensions.empty()) {
     out.push_back({report::Severity::note,
                    fmt::format("{} between groups of the dragonfly take its shortest paths only: where few "
@@ -217,7 +219,7 @@ void find_detours(const Scenario& scenario, const topology::Topology& topology,
 // Of a torus: slices of a pod seldom have the links that join the ends of all axes.
 void find_lines(const Scenario& scenario, const topology::Topology& topology,
                 const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
-  if (topology.fabric_kind != "torus" || scenario.topology.fabric.rings) return;
+  if (!topology::traits(topology.fabric_kind).rings || scenario.topology.fabric.rings) return;
   std::vector<int> lines;
   for (std::size_t d = 0; d < topology.torus_dimensions.size(); ++d)
     if (topology.torus_dimensions[d] > 2 && !collective::is_ring(topology, d))

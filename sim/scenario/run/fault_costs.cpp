@@ -48,9 +48,13 @@ std::string what_happened(const FaultSpec& fault, const Spells& spells) {
     case FaultKind::gpu_slow:
       return fmt::format("{} is at {} of its speed for {} of the measured steps", fault.target,
                          report::percent_text(fault.left()), whole);
-    default:
-      return fmt::format("{} is down for {} of the measured steps", fault.target, whole);
+    case FaultKind::link_down:
+    case FaultKind::nic_down:
+    case FaultKind::switch_down:
+    case FaultKind::gpu_down:
+      break;
   }
+  return fmt::format("{} is down for {} of the measured steps", fault.target, whole);
 }
 
 std::string remedy(const FaultSpec& fault) {
@@ -60,9 +64,13 @@ std::string remedy(const FaultSpec& fault) {
       return "replace the cable or its transceivers";
     case FaultKind::gpu_slow:
       return "cool or replace it";
-    default:
-      return "a second path, or a shorter \"failover\" where one is left";
+    case FaultKind::link_down:
+    case FaultKind::nic_down:
+    case FaultKind::switch_down:
+    case FaultKind::gpu_down:
+      break;
   }
+  return "a second path, or a shorter \"failover\" where one is left";
 }
 }  // namespace
 

@@ -26,7 +26,7 @@ std::optional<Problem> unreachable_rank(const topology::Router& router, bool fau
     problem.help =
         faulty   ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
         : listed ? "topsim topo check finds what is not joined"
-        : router.topology().fabric_kind == "none"
+        : router.topology().fabric_kind == topology::FabricKind::none
             ? R"(e.g. "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}; topsim list fabrics names whole ones)"
             : "topsim topo check finds what is not joined";
     return problem;
