@@ -199,6 +199,9 @@ class NcclModel {
   [[nodiscard]] bool allows_pxn() const;
   // Whose rules choose among these GPUs: "NCCL 2.30", "RCCL"; "" on a torus, which needs no library.
   [[nodiscard]] std::string_view rules(std::span<const DeviceId> gpus) const;
+  // NCCL's search finds no channel among these GPUs at any rate that it tries and counts on 0.1 GB/s
+  // ("falling back to simple order" in its log): its choices then take the rate for what limits all of them.
+  [[nodiscard]] bool found_no_channel(std::span<const DeviceId> gpus) const;
   // The choice for one call. `gpus` in communicator rank order.
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.

@@ -108,6 +108,12 @@ Choice NcclModel::Impl::choose_messages(CollectiveKind kind, Bytes bytes, std::i
   return rings && tree.algorithm == Algorithm::tree && tree.model_time < ring.model_time ? tree : ring;
 }
 
+bool NcclModel::found_no_channel(std::span<const DeviceId> gpus) const {
+  if (impl_->block_of(gpus)) return false;
+  const nccl::CommunicatorFacts& facts = impl_->placer.place(gpus).tuner->facts();
+  return !facts.rccl && !facts.mesh && facts.ring.bandwidth_intra == double{nccl::kNoChannel};
+}
+
 std::string_view NcclModel::rules(std::span<const DeviceId> gpus) const {
   if (impl_->block_of(gpus)) return "";
   return impl_->placer.place(gpus).tuner->facts().rccl ? "RCCL" : "NCCL 2.30";

@@ -345,6 +345,25 @@ TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
   EXPECT_TRUE(findings().empty());
 }
 
+// Between two EPYCs NCCL counts 16 GB/s (AMD_BW), and from Blackwell on its search starts no lower than 18
+// (sm100SpeedArrayIntra): without peer-to-peer every ring of eight crosses the sockets. Ada's search goes
+// down to 3.
+TEST(Bench, SaysWhereNcclsSearchFindsNoChannel) {
+  const auto said = [](const char* node) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster(node, 1, topology::FabricKind::none);
+    std::string all;
+    for (const report::Finding& each : bench(scenario, topology::test::catalogue(),
+                                             CollectiveKind::all_reduce, {Bytes(4096), Bytes(4096), 2})
+                                           .findings)
+      all += each.message;
+    return all;
+  };
+  EXPECT_NE(said("srv-8x5090-direct").find("search finds no channel"), std::string::npos);
+  EXPECT_EQ(said("srv-8x4090-direct").find("search finds no channel"), std::string::npos);
+  EXPECT_EQ(said("hgx-h100").find("search finds no channel"), std::string::npos);
+}
+
 // Alps' and Polaris' collectives of middle sizes are slower than anything published explains.
 TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
   Scenario scenario;

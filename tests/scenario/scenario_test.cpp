@@ -118,6 +118,22 @@ TEST(Scenario, AFileMayBuildOnAnother) {
   EXPECT_EQ(s.run.warmup, 1);
 }
 
+TEST(Scenario, ANodeOfTheCatalogueIsAClusterOfOneAndNoScenario) {
+  const std::vector<std::string> two = {"topology.nodes=2"};
+  const Scenario box = read_cluster("hgx-h100", {}, library()),
+                 boxes = read_cluster("hgx-h100", two, library());
+  EXPECT_EQ(box.topology.node.use, "hgx-h100");
+  EXPECT_EQ(box.topology.nodes, 1);
+  EXPECT_EQ(box.name, "hgx-h100");
+  EXPECT_EQ(boxes.topology.nodes, 2);
+  try {
+    (void)read_scenario("hgx-h100", {}, library());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"hgx-h100\" is a node"));
+  }
+}
+
 TEST(Scenario, IncludesThatGoRoundAreFoundOut) {
   const Folder folder;
   folder.write("a.json", R"({"file": "b.json"})");

@@ -299,6 +299,12 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
     const BenchRun run{scenario, router, nccl, std::move(gpus), progress, std::move(changed.capacity_changes),
                        launches};
     std::vector<report::Finding> findings = unmet_settings(scenario.network.nccl, topology);
+    if (nccl.found_no_channel(run.gpus))
+      findings.push_back({report::Severity::warning,
+                          "NCCL's search finds no channel as fast as the slowest that it tries here (18 GB/s "
+                          "from Blackwell on) and counts on 0.1 GB/s: it leaves LL much too early",
+                          "topology.node",
+                          "--protocol ll (NCCL_PROTO) shows what small messages would take"});
     for (report::Finding& each : cable_findings(scenario, topology, catalogue))
       findings.push_back(std::move(each));
     for (report::Finding& each : fabric_software_findings(topology)) findings.push_back(std::move(each));

@@ -201,19 +201,44 @@ std::vector<std::string> scenarios_beside(const fs::path& file) {
 }
 }  // namespace
 
-std::string find_scenario(const std::string& path, const config::Library& library) {
-  if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
+namespace {
+// Ids of the catalogue's nodes, each of which may stand for a cluster of one.
+std::vector<std::string> known_nodes(const config::Library& library) {
+  std::vector<std::string> layers = catalogue_layers(library.directories());
+  if (layers.empty()) return {};
+  std::vector<std::string> ids;
+  for (const topology::CatalogueEntry& entry : topology::Catalogue::load(std::move(layers)).entries())
+    if (entry.category == "node") ids.push_back(entry.id);
+  return ids;
+}
+
+// Empty where there is no such scenario.
+std::string looked_up(const std::string& path, const config::Library& library) {
   std::error_code error;
   if (fs::exists(path, error)) return path;
-  const fs::path typed(path);
-  const bool whole = typed.extension() == ".json";
+  const bool whole = fs::path(path).extension() == ".json";
   if (!whole && fs::is_regular_file(path + ".json", error)) return path + ".json";
   for (const std::string& name : {path, path + ".json"}) {
     const std::string found = whole && name != path ? std::string() : find_shipped(name, library);
     if (!found.empty() && fs::is_regular_file(found, error)) return found;
   }
+  return {};
+}
+}  // namespace
+
+std::string find_scenario(const std::string& path, const config::Library& library) {
+  if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
+  if (std::string found = looked_up(path, library); !found.empty()) return found;
+  const fs::path typed(path);
+  const std::vector<std::string> nodes = known_nodes(library);
+  if (std::find(nodes.begin(), nodes.end(), path) != nodes.end())
+    throw ConfigError(
+        "no such scenario: \"" + path + "\" is a node",
+        "a scenario has it as topology.node, beside its workload; topsim bench and topsim topo take "
+        "a node's name");
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);
+  std::error_code error;
   std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
   // A scenario of the user's own comes first.
   const auto beside = closest(typed.filename().string(), scenarios_beside(typed));
@@ -241,6 +266,14 @@ Scenario read_scenario(const std::string& path, std::span<const std::string> ass
 
 Scenario read_cluster(const std::string& path, std::span<const std::string> assignments,
                       const config::Library& library) {
+  if (!path.empty() && looked_up(path, library).empty()) {
+    const std::vector<std::string> nodes = known_nodes(library);
+    if (std::find(nodes.begin(), nodes.end(), path) != nodes.end()) {
+      Scenario box = parse_cluster(R"({"topology": {"node": ")" + path + "\"}}", path, assignments, library);
+      box.name = path;
+      return box;
+    }
+  }
   return read_file(path, assignments, library, false);
 }
 

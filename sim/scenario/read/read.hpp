@@ -28,7 +28,7 @@ namespace topsim::scenario {
                                       const config::Library& library, const std::string& directory = {});
 
 // The same of files that may lack a workload: showing a cluster, or sending messages over it, needs only the
-// topology.
+// topology. A node of the catalogue ("hgx-h100") is one of it alone.
 [[nodiscard]] Scenario read_cluster(const std::string& path, std::span<const std::string> assignments,
                                     const config::Library& library);
 [[nodiscard]] Scenario parse_cluster(std::string text, const std::string& name,
