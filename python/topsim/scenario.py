@@ -128,14 +128,21 @@ def _assignments(changes: Changes) -> List[str]:
     raise TypeError("changes are {path: value}, as {\"workload.plan.tp\": 4}, or [\"workload.plan.tp=4\"]")
 
 
-def _scenario(source: Source, changes: Changes = None, by_path: Optional[Mapping[str, Any]] = None,
-              seed: Optional[int] = None, network: Optional[str] = None) -> Scenario:
-    """What run, bench and compare make of their arguments."""
+def _settings(changes: Changes = None, by_path: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+              network: Optional[str] = None) -> List[str]:
+    """The arguments that change a scenario, as --set takes them."""
     assignments = _assignments(changes) + _assignments(by_path)
     if network is not None:
         assignments.append(f"network.model={json.dumps(network)}")
     if seed is not None:
         assignments.append(f"run.seed={json.dumps(seed, default=_plain)}")
+    return assignments
+
+
+def _scenario(source: Source, changes: Changes = None, by_path: Optional[Mapping[str, Any]] = None,
+              seed: Optional[int] = None, network: Optional[str] = None) -> Scenario:
+    """What run, bench and compare make of their arguments."""
+    assignments = _settings(changes, by_path, seed, network)
     if isinstance(source, Scenario) and not assignments:
         return source
     return Scenario(source, assignments)

@@ -13,7 +13,7 @@ from . import _core
 from .arguments import flags, jobs_of, path_text, text as _text_of
 from .files import write_text
 from .progress import Bar, OnProgress
-from .scenario import Changes, Scenario, Source, _plain, _scenario, _Text
+from .scenario import Changes, Scenario, Source, _plain, _scenario, _settings, _Text
 from .table import Table
 
 Vary = Mapping[str, Sequence[Any]]
@@ -44,8 +44,8 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
     What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in
     `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
-    Raises ConfigError for paths that no scenario has and figures that no run has, before anything runs; ValueError
-    for negative `jobs`, KeyboardInterrupt on Ctrl-C (finished rows stay).
+    Raises ConfigError for paths that no scenario has, paths that this call both sets and varies, and figures that no
+    run has, before anything runs; ValueError for negative `jobs`, KeyboardInterrupt on Ctrl-C (finished rows stay).
     """
     if vary is not None and not isinstance(vary, Mapping):
         if points is not None or isinstance(vary, str) or not isinstance(vary, Iterable):
@@ -56,19 +56,18 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
     if isinstance(pareto, str) or not isinstance(pareto, Iterable):
         raise TypeError("pareto is a list of figures, as [\"mfu\", \"usd_per_hour\"]")
     pareto = [_text_of("a figure", name) for name in pareto]
-    for name in [best] * bool(_text_of("best", best)) + pareto:
-        _core.check_figure(name)
+    best = _text_of("best", best)
     paths, rows = _space(vary, points)
-    made = _scenario(scenario, set, changes, seed, network)
-    source = _origin(made)
+    settings = _settings(set, changes, seed, network)
+    source = _origin(_scenario(scenario, settings))
     file = "" if out is None else path_text(out)
-    core = _core.Sweep(*source, paths, rows, file, allow_oom)
+    core = _core.Sweep(*source, settings, paths, rows, file, allow_oom, best, pareto)
     with Bar(progress, unit="point", what="sweeping") as bar:
         if client is None:
             core.run(jobs, bar.update)
         else:
             _run_on(client, core, source, paths, rows, allow_oom, bar)
-    return Sweep(*core.texts(best, pareto))
+    return Sweep(*core.texts())
 
 
 class Sweep(Table):
@@ -235,5 +234,5 @@ def _run_on(client: Any, core: Any, source: Any, paths: List[str], rows: List[Li
 
 
 def _remote(source: Any, paths: List[str], row: List[str], allow_oom: bool, point: int) -> Any:
-    one = _core.Sweep(*source, paths, [row], "", allow_oom)
+    one = _core.Sweep(*source, [], paths, [row], "", allow_oom, "", [])
     return one.compute(0).at(point)

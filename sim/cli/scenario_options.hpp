@@ -40,12 +40,13 @@ struct ScenarioOptions {
   [[nodiscard]] scenario::Scenario load() const { return load(path); }
   [[nodiscard]] scenario::Scenario load(const std::string& file) const;
   [[nodiscard]] scenario::Scenario load_cluster() const;  // of which only the topology is needed
+  // What --set, --network and --seed set, as --set takes it.
+  [[nodiscard]] std::vector<std::string> all_assignments() const;
 
  private:
   static constexpr const char* kNetworkText = "Network model (default: the file's, else flow)";
   void declare_set(CLI::App& app);
   void declare_run(CLI::App& app, const std::string& network_text);
-  [[nodiscard]] std::vector<std::string> all_assignments() const;
 };
 
 using scenario::shipped_catalogue;

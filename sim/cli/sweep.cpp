@@ -1,6 +1,4 @@
 // topsim sweep: runs a scenario with varied values in parallel; its store survives interruptions.
-#include "sim/study/sweep.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +19,7 @@
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
-#include "sim/scenario/read/shipped.hpp"
-#include "sim/study/sweep_choice.hpp"
-#include "sim/study/sweep_figures.hpp"
-#include "sim/study/sweep_text.hpp"
+#include "sim/study/sweep_session.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -69,86 +64,74 @@ void check_store(const std::string& out) {
                                     std::filesystem::path(out).stem().string()));
 }
 
-// A key that is varied cannot also be set.
-void refuse_both(const Options& options, const std::vector<std::string>& varied) {
-  std::vector<std::string> set = options.scenario.assignments;
-  if (!options.scenario.network.empty()) set.emplace_back("network.model=");
-  if (options.scenario.seed) set.emplace_back("run.seed=");
-  for (const std::string& assignment : set) {
-    const std::string path = assignment.substr(0, assignment.find('='));
-    if (std::find(varied.begin(), varied.end(), path) != varied.end())
-      throw ConfigError(path + " is varied, and set by an option, which has no effect",
-                        "leave --set, --network or --seed out for it, or what varies it");
-  }
-}
-
-void refuse_overwriting(const Options& options, const study::SweepBase& base) {
+void refuse_overwriting(const Options& options) {
   Inputs inputs{"the scenario", {options.scenario.path, options.points}};
   try {
-    inputs.add(base.read({}));
+    inputs.add(options.scenario.load());
   } catch (const ConfigError&) {
     // Its points alone can be read.
   }
   check_outputs(inputs, {{"--html", options.html, OutputKind::page}, {"--out", options.out}});
 }
 
-// Names of figures are checked before anything runs: a mistake in a name must not cost hours.
+study::SweepRequest request_of(const Options& options) {
+  study::SweepRequest request;
+  request.space = space_of(options);
+  ScenarioOptions scenario = options.scenario;
+  scenario.assignments = scenario.all_assignments();
+  scenario.network.clear();
+  scenario.seed.reset();
+  request.settings = scenario.assignments;
+  request.read = [scenario](std::span<const std::string> assignments) {
+    ScenarioOptions changed = scenario;
+    changed.assignments.insert(changed.assignments.end(), assignments.begin(), assignments.end());
+    return changed.load();
+  };
+  request.file = options.out;
+  request.allow_oom = options.allow_oom;
+  request.best = options.best;
+  request.pareto = options.pareto;
+  return request;
+}
+
+void say_what_is_assumed(const study::SweepSession& session, const std::string& out) {
+  if (session.dp_follows())
+    std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
+  if (!session.assumed_releases().empty())
+    std::cerr << fmt::format(
+        "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
+        fmt::join(session.assumed_releases(), " or "));
+  if (const std::size_t left = session.store().left_out(); left > 0)
+    std::cerr << "note: " << report::plural(static_cast<double>(left), "row") << " of " << out
+              << " left its table, whose values this sweep does not have; the runs stay stored\n";
+}
+
+void say_what_was_there(const study::SweepProgress& progress, std::size_t stored_before) {
+  if (progress.found == 0) return;
+  if (stored_before == 0)
+    std::cerr << progress.found << " of " << progress.total << " points repeat another\n";
+  else
+    std::cerr << progress.found << " of " << progress.total << " points were there, "
+              << progress.done - progress.found << " simulated now\n";
+}
+
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
   report::check_page(options.html);
   check_store(options.out);
-  study::SweepReport report;
-  report.space = space_of(options);
-  for (const std::string& name : options.pareto) report.pareto_figures.push_back(study::sweep_figure(name));
-  if (!options.best.empty()) report.by = study::sweep_figure(options.best);
-
-  const std::vector<std::string> directories = scenario::catalogue_directories();
-  const topology::Catalogue catalogue = topology::Catalogue::load(directories);
-  study::SweepBase base;
-  base.catalogue = &catalogue;
-  base.inputs = study::inputs_digest(directories);
-  base.allow_oom = options.allow_oom;
-  base.read = [&options](std::span<const std::string> assignments) {
-    ScenarioOptions changed = options.scenario;
-    changed.assignments.insert(changed.assignments.end(), assignments.begin(), assignments.end());
-    return changed.load();
-  };
-  study::check_values(report.space, base);
-  refuse_overwriting(options, base);
-  refuse_both(options, report.space.paths);
-  const auto& set = options.scenario.assignments;
-  const bool dp_is_set = std::any_of(set.begin(), set.end(), [](const std::string& assignment) {
-    return assignment.rfind("workload.plan.dp=", 0) == 0;
-  });
-  if (!dp_is_set && study::let_data_parallel_follow(report.space, base) && !options.quiet)
-    std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
-  report.assumed_releases = study::assumed_releases(report.space, base);
-  if (!report.assumed_releases.empty() && !options.quiet)
-    std::cerr << fmt::format(
-        "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
-        fmt::join(report.assumed_releases, " or "));
-  study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
-  if (store.left_out() > 0 && !options.quiet)
-    std::cerr << "note: " << report::plural(static_cast<double>(store.left_out()), "row") << " of "
-              << options.out
-              << " left its table, whose values this sweep does not have; the runs stay stored\n";
+  study::SweepRequest request = request_of(options);
+  refuse_overwriting(options);
+  study::SweepSession session(std::move(request));
+  if (!options.quiet) say_what_is_assumed(session, options.out);
 
   study::SweepProgress progress;
   const InterruptGuard guard(progress.stop);
   {
     const ProgressLine line([&](double wall, int) { return progress_text(progress, wall); }, options.quiet);
-    study::run_sweep(report.space, base, store, options.jobs, progress);
+    session.run(options.jobs, progress);
   }
-  report.rows = store.rows();
-  report.scenario = std::filesystem::path(options.scenario.path).stem().string();
-  report.complete = report.rows.size() == report.space.points.size();
-  if (options.best.empty()) report.by = study::usual_figure(report.rows);
-  if (options.pareto.empty()) report.pareto_figures = study::usual_pareto_figures(report.rows);
-  if (!options.quiet && progress.found > 0 && store.stored_before() == 0)
-    std::cerr << progress.found << " of " << progress.total << " points repeat another\n";
-  else if (!options.quiet && progress.found > 0)
-    std::cerr << progress.found << " of " << progress.total << " points were there, "
-              << progress.done - progress.found << " simulated now\n";
+  if (!options.quiet) say_what_was_there(progress, session.store().stored_before());
+  const study::SweepReport report = session.report();
   const auto columns = static_cast<std::size_t>(report::options_of_stdout().columns);
   std::cout << (options.format == "json"  ? study::sweep_json(report)
                 : options.format == "csv" ? study::sweep_csv(report)

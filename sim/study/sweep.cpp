@@ -1,5 +1,7 @@
 #include "sim/study/sweep.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -99,28 +101,22 @@ std::string inputs_digest(std::span<const std::string> config_directories) {
   return digest.text();
 }
 
-namespace {
-// A mistake of the base is thrown as it is, with its place, unless a point mends it: a scenario may leave to
-// the space what it must have.
-void require_readable(const SweepSpace& space, const SweepBase& base) {
+Scenario readable_scenario(const SweepSpace& space, const SweepBase& base) {
   std::optional<ConfigError> mistake;
   try {
-    (void)base.read({});
-    return;
+    return base.read({});
   } catch (const ConfigError& error) {
     mistake = error;
   }
   for (std::size_t point = 0; point < space.points.size(); ++point) {
     try {
-      (void)base.read(space.assignments(point));
-      return;
+      return base.read(space.assignments(point));
     } catch (const ConfigError&) {
       continue;
     }
   }
   throw ConfigError(*mistake);
 }
-}  // namespace
 
 // A mistake in a path is reported once for all its values.
 void check_values(const SweepSpace& space, const SweepBase& base) {
@@ -148,8 +144,15 @@ void check_values(const SweepSpace& space, const SweepBase& base) {
     }
   }
   if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
-  require_readable(space, base);
 }
+
+namespace {
+// By --set, of itself or within an object, not by the file.
+bool is_set(const Scenario& scenario, std::string_view path) {
+  const config::Node node = scenario.document ? scenario.document->root().at_path(path) : config::Node();
+  return node && node.place().file == "--set";
+}
+}  // namespace
 
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
   const auto varies = [&](std::string_view path) {
@@ -159,7 +162,8 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
                                          "topology.nodes",   "topology.accelerators", "topology.node"};
   if (varies("workload.plan.dp") || std::none_of(std::begin(kSizes), std::end(kSizes), varies)) return false;
   try {
-    if (!base.read({}).workload.plan.dp) return false;
+    const Scenario given = base.read({});
+    if (!given.workload.plan.dp || is_set(given, "workload.plan.dp")) return false;
   } catch (const ConfigError&) {
     return false;  // the points will report what is wrong
   }

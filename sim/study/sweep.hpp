@@ -41,9 +41,13 @@ struct SweepProgress {
 // values that cannot be read. Each value is read once.
 void check_values(const SweepSpace& space, const SweepBase& base);
 
+// The scenario without any point's values, or with those of the first point that can be read: it may leave to
+// the space what it must have. Where none can, throws the scenario's own mistake, with its place.
+[[nodiscard]] scenario::Scenario readable_scenario(const SweepSpace& space, const SweepBase& base);
+
 // When the space changes how many accelerators a replica or the job has, a "dp" in the file would make nearly
-// every point fail: it is left out, and follows. Not when the space, or what `read` sets itself, names dp.
-// Returns whether it did.
+// every point fail: it is left out, and follows. Not when the space names dp, or --set gave it, alone or
+// within an object. Returns whether it did.
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 
 // Releases of one framework that its name alone means at the first 1,000 points, where there are several: the

@@ -144,6 +144,30 @@ class Sweeps(unittest.TestCase):
             with self.assertRaises(topsim.ConfigError):
                 topsim.sweep(two_boxes(), vary)
 
+    def test_what_is_set_and_varied_in_one_call_is_refused(self):
+        for vary, set_too in (({"run.seed": [1, 2]}, {"seed": 7}), ({"network.model": ["flow"]}, {"network": "analytic"}),
+                              ({"workload.plan.tp": [4]}, {"set": ["workload.plan.tp=8"]}),
+                              ({"topology.fabric.link": ["ib-ndr"]}, {"topology.fabric.link.latency": "700 ns"})):
+            with self.subTest(set_too), self.assertRaisesRegex(topsim.ConfigError, "has no effect"):
+                topsim.sweep(two_boxes(), vary, **set_too)
+        # A scenario may have been changed before: the sweep begins with it, as with a file.
+        self.assertEqual(topsim.sweep(topsim.Scenario(two_boxes(), {"run.seed": 7}), {"run.seed": [1, 2]})["run.seed"], [1, 2])
+
+    def test_dp_within_an_object_that_is_set_is_kept(self):
+        # tp 4 on 16 accelerators would leave dp 4.
+        plan = {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8}
+        swept = topsim.sweep(two_boxes(), {"workload.plan.tp": [4, 8]}, set={"workload.plan": plan})
+        self.assertEqual(swept["status"], ["failed", "ok"])
+        self.assertIn("8 accelerators", swept.failed["message"][0])
+
+    def test_is_named_as_run_names_it(self):
+        twice = self.folder / "two.json.json"
+        twice.write_text(json.dumps(two_boxes()))
+        for source in (self.scenario, twice, two_boxes(), "8xH100-ib"):
+            with self.subTest(source):
+                swept = topsim.sweep(source, {"run.seed": [1]}, network="analytic")
+                self.assertEqual(swept.to_dict()["scenario"], topsim.Scenario(source).name)
+
     def test_goes_on_where_the_command_or_an_interrupted_call_stopped(self):
         file = self.folder / "s.sqlite"
         topsim.sweep(self.scenario, {"workload.plan.tp": [4], "workload.plan.micro_batch": [1, 2]}, out=file)

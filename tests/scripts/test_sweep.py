@@ -161,6 +161,35 @@ class Sweep(unittest.TestCase):
         self.assertEqual(len(document["rows"]), len(query(file, "SELECT 1 FROM runs")))
         self.assertIn("the same command goes on from there", err)
 
+    def test_what_a_varied_value_replaces_cannot_be_set(self):
+        for words, said in ((("--vary", "run.seed=1,2", "--seed", 7), "run.seed is varied"),
+                            (("--vary", "network.model=flow", "--network", "analytic"), "network.model is varied"),
+                            (("--vary", 'run={},{"steps":1}', "--set", "run.warmup=2"), "run is varied as a whole")):
+            with self.subTest(words):
+                done = self.sweep(*words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(said, done.stderr)
+
+    def test_dp_within_an_object_that_is_set_is_kept(self):
+        # Of 16 accelerators tp 4 would leave dp 4.
+        words = ("sweep", "8xH100-ib", "--set", "topology.nodes=2", "--allow-oom", "--vary", "workload.plan.tp=4,8")
+        plan = {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8}
+        held = program.topsim(*words, "--set", f"workload.plan={json.dumps(plan)}", "--format", "json")
+        self.assertNotIn("dp follows", held.stderr)
+        rows = json.loads(held.stdout)["rows"]
+        self.assertEqual([row["status"] for row in rows], ["failed", "ok"])
+        self.assertIn("8 accelerators", rows[0]["message"])
+        self.assertIn("dp follows", program.topsim(*words, "--set", "workload.plan.pp=1").stderr)
+
+    def test_is_named_as_run_names_it(self):
+        for source in (str(self.scenario), "-", "8xH100-ib"):
+            with self.subTest(source):
+                names = [json.loads(subprocess.run(
+                    [program.TOPSIM, command, source, *words, "--network", "analytic", "--format", "json", "--quiet"],
+                    cwd=program.ROOT, input=json.dumps(SMALL), text=True, capture_output=True, check=True).stdout)[key]
+                    for command, words, key in (("run", (), "name"), ("sweep", ("--vary", "run.seed=1"), "scenario"))]
+                self.assertEqual(*names)
+
     def test_mistakes_are_refused_before_anything_runs(self):
         for words in ([], ["--vary", "run.sead=1"], ["--vary", "run.seed=x"], ["--vary", "run.seed"],
                       ["--vary", "run.seed=1", "--best", "speed"], ["--vary", "run.seed=1", "--format", "xml"],

@@ -192,6 +192,21 @@ TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
   EXPECT_FALSE(let_data_parallel_follow(product(space, vary("workload.plan.dp=2")), base_));
 }
 
+TEST_F(Sweeps, DataParallelismThatIsSetHoldsHoweverItWasWritten) {
+  const auto follows = [&](const std::string& setting) {
+    SweepBase base = base_;
+    base.read = [this, setting](std::span<const std::string> assignments) {
+      std::vector<std::string> all{setting};
+      all.insert(all.end(), assignments.begin(), assignments.end());
+      return scenario::parse_scenario(kTwoBoxes, "two", all, library_);
+    };
+    return let_data_parallel_follow(vary("workload.plan.tp=4,8"), base);
+  };
+  EXPECT_FALSE(follows("workload.plan.dp=2"));
+  EXPECT_FALSE(follows(R"(workload.plan={"dp": 2, "micro_batch": 1, "global_batch": 8})"));
+  EXPECT_TRUE(follows("workload.plan.micro_batch=2"));  // its dp is the file's
+}
+
 // The base names megatron alone. On V100 that is the set of 2021, on H100 the newest; a longer sequence on an
 // A100 wants FlashAttention, which came later.
 TEST_F(Sweeps, PointsMayBeAssumedToRunOtherReleases) {
