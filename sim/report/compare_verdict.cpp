@@ -327,6 +327,7 @@ std::string verdict(const Comparison& comparison, std::span<const Candidate> can
   for (std::size_t c = 0; c < candidates.size(); ++c) add(unfit(comparison, candidates, c));
   for (std::size_t c = 1; c < candidates.size(); ++c) {
     add(step_sentence(comparison, candidates, c));
+    add(other_release(comparison, candidates, c));
     add(cost_sentence(comparison, candidates, c));
   }
   return text;
@@ -355,7 +356,6 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
     for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
-    if (const std::string said_of = other_release(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {

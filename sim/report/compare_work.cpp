@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+
+#include "sim/report/releases.hpp"
 
 namespace topsim::report {
 namespace {
@@ -13,14 +16,8 @@ class Work {
   explicit Work(const Result& result)
       : said_(parsed(result.scenario)["workload"]), left_open_(parsed(result.left_open)) {}
   [[nodiscard]] nlohmann::json at(const char* key) const {
-    const nlohmann::json stated = said(key);
-    return stated.is_null() ? chosen(key) : stated;
-  }
-  // What the scenario says.
-  [[nodiscard]] nlohmann::json said(const char* key) const { return said_.value(key, nlohmann::json()); }
-  // What the run chose alone.
-  [[nodiscard]] nlohmann::json chosen(const char* key) const {
-    return left_open_.value(key, nlohmann::json());
+    const nlohmann::json stated = said_.value(key, nlohmann::json());
+    return stated.is_null() ? left_open_.value(key, nlohmann::json()) : stated;
   }
 
  private:
@@ -85,32 +82,15 @@ std::string other_work(const Comparison& comparison, std::span<const Candidate> 
 
 std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
                           std::size_t c) {
-  const Work base(candidates[0].result), other(candidates[c].result);
-  const auto text = [](const nlohmann::json& name) {
-    return name.is_string() ? name.get<std::string>() : "";
+  const Release base = release_of(candidates[0].result), other = release_of(candidates[c].result);
+  const std::set<std::string> apart = of_several_years({base.name, other.name});
+  if (apart.empty() || !(base.assumed || other.assumed)) return "";
+  const auto runs = [](const Release& release) {
+    return (release.assumed ? "is assumed to run " : "runs ") + release.name;
   };
-  const auto is_bare = [&](const Work& work) {
-    return text(work.said("framework")).find('@') == std::string::npos;
-  };
-  const auto release = [&](const Work& work) {
-    const std::string chosen = text(work.chosen("framework"));
-    return chosen.empty() ? text(work.said("framework")) : chosen;
-  };
-  struct Name {
-    std::string framework, year, variant;
-  };
-  const auto parts = [](const std::string& name) {  // "megatron", "2025", "-fsdp"
-    const std::size_t at = std::min(name.find('@'), name.size()), year = std::min(at + 1, name.size());
-    const std::size_t end = std::min(name.find('-', year), name.size());
-    return Name{name.substr(0, at), name.substr(year, end - year), name.substr(end)};
-  };
-  const std::string here = release(base), there = release(other);
-  const Name a = parts(here), b = parts(there);
-  const bool devices = a.variant == "-gpu" || b.variant == "-gpu";  // a set for GPUs beside one for TPUs
-  if ((!is_bare(base) && !is_bare(other)) || a.framework != b.framework || a.year == b.year ||
-      a.year.empty() || b.year.empty() || devices)
-    return "";
-  return fmt::format("{} is taken to run {}, {} {}: workload.framework gives both one release",
-                     comparison.names[0], here, comparison.names[c], there);
+  const std::string& both = !base.assumed ? base.name : !other.assumed ? other.name : *apart.rbegin();
+  return fmt::format(
+      "{} {}, {} {}: a part of the difference is the release's; --set workload.framework={} gives both one",
+      comparison.names[0], runs(base), comparison.names[c], runs(other), both);
 }
 }  // namespace topsim::report

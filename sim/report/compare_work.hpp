@@ -13,8 +13,7 @@ namespace topsim::report {
 // Another model, task or sequence length: comparing steps or tokens then says little.
 [[nodiscard]] std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates,
                                      std::size_t c);
-// Releases of one framework from different years, at least one of which nobody stated: what a name alone
-// means depends on accelerators and plan (workloads::set_of).
+// Releases of one framework from different years, at least one of which nobody stated (releases.hpp).
 [[nodiscard]] std::string other_release(const Comparison& comparison, std::span<const Candidate> candidates,
                                         std::size_t c);
 }  // namespace topsim::report
