@@ -74,12 +74,16 @@ void bind_sweep(py::module_& module) {
   py::class_<SweepRow>(module, "SweepRow")
       .def(py::pickle(
           [](const SweepRow& r) {
-            return py::make_tuple(r.point, r.values, r.key, r.ok, r.message, r.figures);
+            return py::make_tuple(r.point, r.values, r.key, r.ok, r.message, r.assumed_release, r.figures);
           },
           [](const py::tuple& t) {
-            return SweepRow{t[0].cast<std::size_t>(), t[1].cast<std::vector<std::string>>(),
-                            t[2].cast<std::string>(), t[3].cast<bool>(),
-                            t[4].cast<std::string>(), t[5].cast<std::vector<std::optional<double>>>()};
+            return SweepRow{t[0].cast<std::size_t>(),
+                            t[1].cast<std::vector<std::string>>(),
+                            t[2].cast<std::string>(),
+                            t[3].cast<bool>(),
+                            t[4].cast<std::string>(),
+                            t[5].cast<std::string>(),
+                            t[6].cast<std::vector<std::optional<double>>>()};
           }))
       .def(
           "at",

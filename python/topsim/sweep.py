@@ -72,7 +72,7 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
 class Sweep(Table):
     """Rows: point, one column per path, status ("ok" or "failed"), message, fits (whether the memory suffices),
-    then figures in SI units (step_seconds, tokens_per_second, mfu, memory_bytes, usd_per_million_tokens,
+    assumed_release (of a framework that the scenario names without one), then figures in SI units (step_seconds, tokens_per_second, mfu, memory_bytes, usd_per_million_tokens,
     idle_seconds.<reason>, ...), None where there is none. The columns are those of the CSV, in its order.
     `pandas.DataFrame(sweep)` and `to_pandas()` make a frame; str() is what `topsim sweep` prints.
     """
@@ -80,18 +80,24 @@ class Sweep(Table):
     def __init__(self, text: str, csv: str, table: str) -> None:
         self._text, self._csv, self._table = text, csv, table
         self._dict: Dict[str, Any] = json.loads(text)
-        rows = [{"point": row["point"], **row["values"], "status": row["status"], "message": row["message"],
-                 "fits": row["fits"], **row["figures"]} for row in self._dict["rows"]]
+        rows = [{**row, **row["values"], **row["figures"]} for row in self._dict["rows"]]
         # In the order of the CSV's columns; JSON sorts its keys.
         names = next(_csv.reader(io.StringIO(csv))) if rows else []
         super().__init__("sweep", {key: [row[key] for row in rows] for key in names})
 
     @property
     def assumed_releases(self) -> List[str]:
-        """The releases of one framework that points run whose scenario names none, where they differ; else empty.
-        set={"workload.framework": "megatron@2025"} gives all points one.
+        """The releases of one framework that points ran whose scenario names none, where they differ; else empty. Such
+        points differ by their release, too; set={"workload.framework": "megatron@2025"} gives all of them one.
         """
         return list(self._dict.get("assumed_releases", []))
+
+    @property
+    def figures(self) -> Table:
+        """What the columns of figures hold: name, label, meaning, unit ("s", "1" for a share, "B", "W", "USD" or
+        "count"), more_is_better."""
+        keys = ["name", "label", "meaning", "unit", "more_is_better"]
+        return Table._of_rows("figures", [{key: each[key] for key in keys} for each in self._dict["figures"]], keys)
 
     @property
     def paths(self) -> List[str]:

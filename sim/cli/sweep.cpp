@@ -16,6 +16,7 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/cli/written.hpp"
 #include "sim/report/html/page.hpp"
+#include "sim/report/releases.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
@@ -97,10 +98,8 @@ study::SweepRequest request_of(const Options& options) {
 void say_what_is_assumed(const study::SweepSession& session, const std::string& out) {
   if (session.dp_follows())
     std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
-  if (!session.assumed_releases().empty())
-    std::cerr << fmt::format(
-        "note: points are assumed to run {}; --set workload.framework=NAME@RELEASE gives all of them one\n",
-        fmt::join(session.assumed_releases(), " or "));
+  if (const std::string said = report::several_releases(session.assumed_releases()); !said.empty())
+    std::cerr << "note: " << said << '\n';
   if (const std::size_t left = session.store().left_out(); left > 0)
     std::cerr << "note: " << report::plural(static_cast<double>(left), "row") << " of " << out
               << " left its table, whose values this sweep does not have; the runs stay stored\n";

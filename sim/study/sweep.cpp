@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <new>
 #include <optional>
 #include <set>
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
+#include "sim/report/releases.hpp"
 #include "sim/report/version.hpp"
 #include "sim/scenario/read/mistakes.hpp"
 #include "sim/scenario/read/read.hpp"
@@ -176,8 +176,8 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
 }
 
 std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base) {
-  constexpr std::size_t kMostPoints = 1000;               // a read takes about a millisecond
-  std::map<std::string, std::set<std::string>> releases;  // by framework
+  constexpr std::size_t kMostPoints = 1000;  // a read takes about a millisecond
+  std::set<std::string> releases;
   for (std::size_t point = 0; point < std::min(kMostPoints, space.points.size()); ++point) {
     try {
       const Scenario scenario = base.read(space.assignments(point));
@@ -186,17 +186,18 @@ std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase&
       const auto job = scenario::job_of(scenario.topology, *base.catalogue);
       if (!job) continue;  // a file of devices
       workload.host = job->host;
-      const workloads::Framework& set = workloads::set_of(workload);
-      // Longer names are of GPUs or a compiler: no difference of years.
-      if (set.release.find('-') == std::string::npos)
-        releases[workload.framework].insert(workloads::full_name(set));
+      releases.insert(workloads::full_name(workloads::framework_of(workload)));
     } catch (const ConfigError&) {
       continue;  // the point will report what is wrong
     }
   }
-  for (auto& [framework, of_it] : releases)
-    if (of_it.size() > 1) return std::move(of_it);
-  return {};
+  return report::of_several_years(releases);
+}
+
+std::set<std::string> assumed_releases(std::span<const SweepRow> rows) {
+  std::set<std::string> releases;
+  for (const SweepRow& row : rows) releases.insert(row.assumed_release);
+  return report::of_several_years(releases);
 }
 
 std::string point_key(const SweepBase& base, std::span<const std::string> assignments) {
@@ -258,6 +259,8 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
     const report::CostModel cost = cost_model(scenario, prepared.topology, *base.catalogue);
     row.figures = figures_of(result, cost);
     row.message = joined(warnings_of(result), unknown_cost(cost.bill));
+    if (const report::Release release = report::release_of(result); release.assumed)
+      row.assumed_release = release.name;
     row.ok = true;
   } catch (const ConfigError& error) {
     row.message = sentence(error);

@@ -50,9 +50,12 @@ void check_values(const SweepSpace& space, const SweepBase& base);
 // within an object. Returns whether it did.
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 
-// Releases of one framework that its name alone means at the first 1,000 points, where there are several: the
-// points then differ by more than what is varied. Points on files of devices are left out.
+// Releases of one framework, of several years, that its name alone means at the first 1,000 points, where
+// there are such: the points then differ by more than what is varied. Points on files of devices are left
+// out.
 [[nodiscard]] std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base);
+// Those that these rows ran.
+[[nodiscard]] std::set<std::string> assumed_releases(std::span<const SweepRow> rows);
 
 // What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/report/findings.hpp"
 #include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/study/sweep_figures.hpp"
 
@@ -91,11 +92,10 @@ std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows) {
   std::vector<std::size_t> figures{usual_figure(rows), sweep_figure("usd_per_hour"),
                                    sweep_figure("accelerators")};
   // Free memory is no merit if there is enough: nearly every point would use less than some other.
-  constexpr double kRoomy = 0.92;  // as in the finding "memory is nearly full"
   const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_capacity_bytes");
   const bool scarce = std::any_of(rows.begin(), rows.end(), [&](const SweepRow& row) {
     return !row.ok || !has(row, used) || !has(row, there) ||
-           *row.figures[used] >= kRoomy * *row.figures[there];
+           *row.figures[used] >= report::kNearlyFull * *row.figures[there];
   });
   if (scarce) figures.push_back(used);
   return figures;

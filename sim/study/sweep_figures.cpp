@@ -7,27 +7,16 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
-#include "sim/report/compare.hpp"
+#include "sim/report/reason_text.hpp"
 #include "sim/report/si.hpp"
-#include "sim/report/text.hpp"
 
 namespace topsim::study {
 namespace {
 using report::CostModel;
 using report::Draws;
 using report::Result;
+using report::Unit;
 using Value = std::optional<double>;
-
-std::string seconds_text(double value) {
-  return report::duration_text(from_seconds(value));
-}
-std::string number_text(double value) {
-  return value >= 1000 ? report::count_text(value) : report::three_digits(value);
-}
-
-std::string gibibytes_text(double value) {
-  return report::memory_text(Bytes(static_cast<std::int64_t>(value)));
-}
 
 double dollars_a_second(const CostModel& cost) {
   return cost.per_second(Draws(0));
@@ -47,60 +36,66 @@ struct Column {
 // The idle reasons follow these, under their own names.
 std::span<const Column> columns() {
   static const Column list[] = {
-      {{"step_seconds", "step.seconds", "step time", false, seconds_text},
+      {{"step_seconds", "step.seconds", "step time", "of one step", Unit::seconds, false, "step time"},
        [](const Result& r, const CostModel&) -> Value { return report::si(r.step); }},
-      {{"tokens_per_second", "throughput.tokens_per_second", "tokens of all accelerators", true, number_text},
+      {{"tokens_per_second", "throughput.tokens_per_second", "tokens per second", "of all accelerators",
+        Unit::count, true, "tokens/s"},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.tokens_per_second); }},
-      {{"samples_per_second", "throughput.samples_per_second", "sequences of all accelerators", true,
-        number_text},
+      {{"samples_per_second", "throughput.samples_per_second", "samples per second",
+        "sequences of all accelerators", Unit::count, true},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.samples_per_second); }},
       {{"tokens_per_second_per_accelerator", "throughput.tokens_per_second_per_accelerator",
-        "tokens of one accelerator", true, number_text},
+        "tokens per second and accelerator", "their mean", Unit::count, true},
        [](const Result& r, const CostModel&) {
          return unless_zero(r.throughput.tokens_per_second_per_accelerator);
        }},
       {{"model_tflops_per_accelerator", "throughput.model_tflops_per_accelerator",
-        "model FLOP/s of one accelerator, 1e12", true, number_text},
+        "model TFLOP/s of an accelerator", "1e12 of the model's own operations a second", Unit::count, true},
        [](const Result& r, const CostModel&) {
          return unless_zero(r.throughput.model_tflops_per_accelerator);
        }},
-      {{"mfu", "throughput.mfu", "model FLOPs utilisation, a share", true, report::percent_text},
+      {{"mfu", "throughput.mfu", "model FLOPs utilisation",
+        "the model's own operations as a share of the accelerators' peak", Unit::share, true, "MFU"},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.mfu); }},
-      {{"idle_fraction", "accelerators.idle_fraction", "share of the step that accelerators idle", false,
-        report::percent_text},
+      {{"idle_fraction", "accelerators.idle_fraction", "idle", "share of the step that accelerators idle",
+        Unit::share, false, "idle"},
        [](const Result& r, const CostModel&) -> Value {
          return r.step > Duration{} ? Value(report::si(r.account.idle_total()) / report::si(r.step))
                                     : Value();
        }},
-      {{"memory_bytes", "memory.per_accelerator_bytes", "of the fullest accelerator", false, gibibytes_text},
+      {{"memory_bytes", "memory.per_accelerator_bytes", "memory of the fullest",
+        "that the fullest accelerator fills", Unit::bytes, false, "memory"},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.per_accelerator.value()));
        }},
-      {{"memory_capacity_bytes", "memory.capacity_bytes", "of one accelerator", true, gibibytes_text},
+      {{"memory_capacity_bytes", "memory.capacity_bytes", "memory of one accelerator", "all that it has",
+        Unit::bytes, true},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.capacity.value()));
        }},
-      {{"memory_usable_bytes", "memory.usable_bytes", "of that, what engines that serve fill; else all of it",
-        true, gibibytes_text},
+      {{"memory_usable_bytes", "memory.usable_bytes", "memory that may be filled",
+        "what engines that serve fill of one accelerator's; else all of it", Unit::bytes, true},
        [](const Result& r, const CostModel&) {
          const Bytes usable = r.memory.usable > Bytes{} ? r.memory.usable : r.memory.capacity;
          return unless_zero(static_cast<double>(usable.value()));
        }},
-      {{"accelerators", "accelerators.count", "that the job uses", false, number_text},
+      {{"accelerators", "accelerators.count", "accelerators", "that the job uses", Unit::count, false},
        [](const Result& r, const CostModel&) -> Value { return r.accelerators; }},
-      {{"capital_usd", "", "purchase of the cluster", false, report::dollars_text},
+      {{"capital_usd", "", "price of everything", "purchase of the cluster", Unit::dollars, false},
        [](const Result&, const CostModel& c) {
          return priced(c) ? Value(c.bill.capital(Draws(0))) : Value();
        }},
-      {{"watts", "", "of every part at full load, with the building", false, number_text},
+      {{"watts", "", "power with cooling", "of every part at full load, with the building", Unit::watts,
+        false},
        [](const Result&, const CostModel& c) {
          return unless_zero(c.bill.watts() * c.pue.at(Draws(0)("pue")));
        }},
-      {{"usd_per_hour", "", "purchase written off, and electricity", false, report::dollars_text},
+      {{"usd_per_hour", "", "cost per hour", "purchase written off, and electricity", Unit::dollars, false},
        [](const Result&, const CostModel& c) {
          return priced(c) ? Value(dollars_a_second(c) * 3600) : Value();
        }},
-      {{"usd_per_million_tokens", "", "the same for a million tokens", false, report::dollars_text},
+      {{"usd_per_million_tokens", "", "cost per million tokens", "purchase written off, and electricity",
+        Unit::dollars, false, "per Mtoken"},
        [](const Result& r, const CostModel& c) {
          const double token = report::token_seconds(r, r.step);
          return priced(c) && token > 0 && std::isfinite(token) ? Value(dollars_a_second(c) * token * 1e6)
@@ -113,11 +108,13 @@ std::span<const Column> columns() {
 std::vector<SweepFigure> all_figures() {
   std::vector<SweepFigure> figures;
   for (const Column& column : columns()) figures.push_back(column.figure);
-  figures.push_back(
-      {"busy_seconds", "accelerators.busy_seconds", "of one accelerator, a step", true, seconds_text});
-  for (std::size_t reason = 0; reason < executor::kReasons; ++reason) {
-    const std::string name = fmt::format("idle_seconds.{}", name_of(static_cast<executor::Reason>(reason)));
-    figures.push_back({name, "accelerators." + name, "idle for this reason, a step", false, seconds_text});
+  figures.push_back({"busy_seconds", "accelerators.busy_seconds", "accelerator busy",
+                     "of one accelerator, a step", Unit::seconds, true});
+  for (std::size_t i = 0; i < executor::kReasons; ++i) {
+    const auto reason = static_cast<executor::Reason>(i);
+    const std::string name = fmt::format("idle_seconds.{}", name_of(reason));
+    figures.push_back({name, "accelerators." + name, report::reason_text(reason),
+                       "of one accelerator, idle for this reason, a step", Unit::seconds, false});
   }
   return figures;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/report/compare.hpp"
 #include "sim/report/cost.hpp"
 #include "sim/report/result.hpp"
 
@@ -16,9 +17,11 @@ namespace topsim::study {
 struct SweepFigure {
   std::string name;     // "step_seconds"
   std::string key;      // of the result, "step.seconds"; empty: not in it
+  std::string label;    // as people say it: "step time"
   std::string meaning;  // one line
+  report::Unit unit = report::Unit::count;
   bool more_is_better = false;
-  std::string (*text)(double value) = nullptr;  // as people read it
+  std::string heading = {};  // of what the table shows, where every column counts; empty: it does not
 };
 
 // In the order of the columns.

@@ -43,7 +43,6 @@ SweepSession::SweepSession(SweepRequest request)
   check_values(space_, base_);
   scenario_ = readable_scenario(space_, base_).name;
   dp_follows_ = let_data_parallel_follow(space_, base_);
-  assumed_releases_ = study::assumed_releases(space_, base_);
   store_ = std::make_unique<SweepStore>(request.file, space_, sweep_identity(space_, base_));
 }
 
@@ -76,7 +75,7 @@ SweepReport SweepSession::report() const {
   report.by = by_ ? *by_ : usual_figure(report.rows);
   report.pareto_figures = pareto_figures_.empty() ? usual_pareto_figures(report.rows) : pareto_figures_;
   report.complete = report.rows.size() == space_.points.size();
-  report.assumed_releases = assumed_releases_;
+  report.assumed_releases = study::assumed_releases(report.rows);
   return report;
 }
 }  // namespace topsim::study

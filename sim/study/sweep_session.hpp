@@ -35,7 +35,10 @@ class SweepSession {
   SweepSession& operator=(const SweepSession&) = delete;
 
   [[nodiscard]] bool dp_follows() const { return dp_follows_; }  // let_data_parallel_follow()
-  [[nodiscard]] const std::set<std::string>& assumed_releases() const { return assumed_releases_; }
+  // assumed_releases() of its space: what report() will say of the rows.
+  [[nodiscard]] std::set<std::string> assumed_releases() const {
+    return study::assumed_releases(space_, base_);
+  }
   [[nodiscard]] const SweepStore& store() const { return *store_; }
 
   void run(int jobs, SweepProgress& progress);
@@ -57,7 +60,6 @@ class SweepSession {
   std::vector<std::size_t> pareto_figures_;
   std::string scenario_;  // its name
   bool dp_follows_ = false;
-  std::set<std::string> assumed_releases_;
   std::unique_ptr<SweepStore> store_;
 };
 }  // namespace topsim::study

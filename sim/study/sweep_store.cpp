@@ -26,9 +26,13 @@ std::string quoted(const std::string& name) {
   return text + '"';
 }
 
-std::string figure_columns(const char* type) {
+// Of the table `runs`, after its key.
+constexpr const char* kSaid[] = {"status", "message", "assumed_release"};
+
+std::string run_columns(const char* of_text, const char* of_figures) {
   std::string text;
-  for (const SweepFigure& figure : sweep_figures()) text += ", " + quoted(figure.name) + type;
+  for (const char* said : kSaid) text += ", " + std::string(said) + of_text;
+  for (const SweepFigure& figure : sweep_figures()) text += ", " + quoted(figure.name) + of_figures;
   return text;
 }
 
@@ -57,11 +61,11 @@ struct SweepStore::Impl {
   Impl(const std::string& file, const SweepSpace& swept, const SweepIdentity& identity)
       : space(swept), database(file) {
     open(file, identity);
-    const std::size_t figures = sweep_figures().size();
+    const std::size_t columns = 1 + std::size(kSaid) + sweep_figures().size();
     add_point = std::make_unique<Statement>(
         database, "INSERT OR REPLACE INTO points VALUES (" + marks(2 + space.paths.size()) + ")");
-    add_run = std::make_unique<Statement>(database,
-                                          "INSERT OR IGNORE INTO runs VALUES (" + marks(3 + figures) + ")");
+    add_run =
+        std::make_unique<Statement>(database, "INSERT OR IGNORE INTO runs VALUES (" + marks(columns) + ")");
     Statement keys(database, "SELECT key FROM runs");
     while (keys.step()) known.insert(keys.text(0));
     stored_before = known.size();
@@ -76,19 +80,23 @@ struct SweepStore::Impl {
     database.run("BEGIN IMMEDIATE");
     refuse_foreign(file);  // again, in case another process changed the file in between
     database.run("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
-    database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, status TEXT, message TEXT" +
-                 figure_columns(" REAL") + ") WITHOUT ROWID");
+    database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY" + run_columns(" TEXT", " REAL") +
+                 ") WITHOUT ROWID");
     if (meta("sweep") != identity.exact) {
       if (meta("family")) leave_table(file, identity);
       database.run("DROP VIEW IF EXISTS rows; DROP TABLE IF EXISTS points");
       database.run("CREATE TABLE points (point INTEGER PRIMARY KEY, key TEXT" + path_columns(space) + ")");
-      database.run("CREATE VIEW rows AS SELECT point" + path_columns(space) + ", status, message, " + kFits +
-                   " AS fits" + figure_columns("") + " FROM points JOIN runs USING (key) ORDER BY point");
+      std::string columns;
+      for (const std::string& name : row_columns(space))
+        columns +=
+            (columns.empty() ? "" : ", ") + (name == "fits" ? kFits + std::string(" AS fits") : quoted(name));
+      database.run("CREATE VIEW rows AS SELECT " + columns +
+                   " FROM points JOIN runs USING (key) ORDER BY point");
     }
     for (const auto& [key, value] : {std::pair{"format", std::string(kFormat)},
                                      {"sweep", identity.exact},
                                      {"family", identity.family},
-                                     {"figures", figure_columns("")},
+                                     {"figures", run_columns("", "")},
                                      {"topsim", std::string(report::version())}}) {
       Statement(database, "INSERT OR REPLACE INTO meta VALUES (?, ?)")
           .bind(std::string(key))
@@ -135,7 +143,7 @@ struct SweepStore::Impl {
     if (tables.integer(0) == tables.integer(1)) return;
     if (tables.integer(1) == 0 || meta("format") != kFormat)
       throw ConfigError('"' + file + "\" holds something else than a sweep", "name another file with --out");
-    if (meta("figures") != figure_columns(""))
+    if (meta("figures") != run_columns("", ""))
       throw ConfigError(
           '"' + file + "\" was written by topsim " + meta("topsim").value_or("?") + ", with other columns",
           "name another file with --out");
@@ -149,6 +157,14 @@ struct SweepStore::Impl {
   std::size_t stored_before = 0, left_out = 0;
   mutable std::mutex mutex;
 };
+
+std::vector<std::string> row_columns(const SweepSpace& space) {
+  std::vector<std::string> columns{"point"};
+  columns.insert(columns.end(), space.paths.begin(), space.paths.end());
+  columns.insert(columns.end(), {"status", "message", "fits", "assumed_release"});
+  for (const SweepFigure& figure : sweep_figures()) columns.push_back(figure.name);
+  return columns;
+}
 
 SweepStore::SweepStore(const std::string& file, const SweepSpace& space, const SweepIdentity& identity)
     : impl_(std::make_unique<Impl>(file, space, identity)) {}
@@ -170,6 +186,10 @@ void SweepStore::add(const SweepRow& row) {
   impl_->known.insert(row.key);
   Statement& statement = *impl_->add_run;
   statement.bind(row.key).bind(std::string(row.ok ? "ok" : "failed")).bind(row.message);
+  if (row.assumed_release.empty())
+    statement.bind(std::optional<double>());
+  else
+    statement.bind(row.assumed_release);
   for (std::size_t i = 0; i < sweep_figures().size(); ++i)
     statement.bind(row.ok ? row.figures[i] : std::optional<double>());
   statement.run();
@@ -185,9 +205,9 @@ std::size_t SweepStore::stored_before() const {
 
 std::vector<SweepRow> SweepStore::rows() const {
   const std::lock_guard lock(impl_->mutex);
-  Statement query(impl_->database, "SELECT point, key, status, message" + figure_columns("") +
+  Statement query(impl_->database, "SELECT point, key" + run_columns("", "") +
                                        " FROM points JOIN runs USING (key) ORDER BY point");
-  constexpr int kFixed = 4;
+  constexpr int kFixed = 2 + static_cast<int>(std::size(kSaid));
   std::vector<SweepRow> rows;
   while (query.step()) {
     SweepRow row;
@@ -197,6 +217,7 @@ std::vector<SweepRow> SweepStore::rows() const {
     row.key = query.text(1);
     row.ok = query.text(2) == "ok";
     row.message = query.text(3);
+    row.assumed_release = query.text(4);
     if (row.ok) {
       for (std::size_t i = 0; i < sweep_figures().size(); ++i)
         row.figures.push_back(query.number(kFixed + static_cast<int>(i)));

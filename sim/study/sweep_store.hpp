@@ -26,8 +26,13 @@ struct SweepRow {
   std::string key;                  // digest
   bool ok = false;
   std::string message;  // why it could not be simulated, or what its run warns of, a line each
+  // The release of the framework that its run took, where the scenario names the framework alone; else empty.
+  std::string assumed_release;
   std::vector<std::optional<double>> figures;  // of sweep_figures(); empty when not ok
 };
+
+// Of the view `rows`, and of everything that lists rows.
+[[nodiscard]] std::vector<std::string> row_columns(const SweepSpace& space);
 
 // What distinguishes a sweep from others.
 struct SweepIdentity {

@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "sim/base/suggest.hpp"
+#include "sim/report/compare.hpp"
 #include "sim/report/csv.hpp"
+#include "sim/report/releases.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/version.hpp"
 #include "sim/study/sweep_choice.hpp"
@@ -19,10 +21,6 @@ namespace {
 using report::pad_left;
 using report::width;
 
-// The table's columns, with headings short enough for 80 columns with the paths.
-constexpr std::pair<const char*, const char*> kShown[] = {
-    {"step_seconds", "step time"}, {"tokens_per_second", "tokens/s"},        {"mfu", "MFU"},
-    {"idle_fraction", "idle"},     {"usd_per_million_tokens", "per Mtoken"}, {"memory_bytes", "memory"}};
 constexpr std::size_t kMessages = 8;
 
 // "tp" for workload.plan.tp if no other path ends in it.
@@ -107,7 +105,8 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
   const std::vector<std::string> names = short_names(report.space.paths);
 
   std::vector<std::pair<std::size_t, std::string>> shown;
-  for (const auto& [name, heading] : kShown) shown.emplace_back(sweep_figure(name), heading);
+  for (std::size_t f = 0; f < figures.size(); ++f)
+    if (!figures[f].heading.empty()) shown.emplace_back(f, figures[f].heading);
   // The column by which rows are ranked comes first, so a narrow table keeps it longest.
   const auto ranks =
       std::find_if(shown.begin(), shown.end(), [&](const auto& each) { return each.first == report.by; });
@@ -130,6 +129,8 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     std::vector<std::vector<std::string>> lines(1);
     lines[0].emplace_back("");
     lines[0].insert(lines[0].end(), names.begin(), names.end());
+    const bool several = !report.assumed_releases.empty();
+    if (several) lines[0].emplace_back("assumed");
     for (const auto& each : shown) lines[0].push_back(each.second);
     // Settings may be whole objects; they are clipped so that two figures fit.
     constexpr std::size_t kLeastSetting = 8, kFigures = 34;
@@ -146,8 +147,11 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
                        (fits_memory(row) ? "" : "x") + (on_front ? "+" : "")});
       for (const std::string& value : report.space.points[row.point])
         lines.back().push_back(report::clip(plain(value), setting));
-      for (const auto& [figure, heading] : shown)
-        lines.back().push_back(row.figures[figure] ? figures[figure].text(*row.figures[figure]) : "-");
+      if (several) lines.back().push_back(row.assumed_release.empty() ? "-" : row.assumed_release);
+      for (const auto& [figure, heading] : shown) {
+        const std::optional<double>& value = row.figures[figure];
+        lines.back().push_back(value ? report::value_text(*value, figures[figure].unit) : "-");
+      }
     }
     text += aligned(lines, columns);
     if (rows < order.size()) text += fmt::format("  and {} more (--all)\n", order.size() - rows);
@@ -165,6 +169,8 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
                     all ? "" : "   ! cannot be built (warnings below)");
     for (const std::string& line : report::wrap(key, columns, 2)) text += line + '\n';
   }
+  if (const std::string said = report::several_releases(report.assumed_releases); !said.empty())
+    for (const std::string& line : report::wrap("note: " + said, columns, 2)) text += line + '\n';
   return text + messages(report, true, names, columns) + messages(report, false, names, columns);
 }
 
@@ -176,13 +182,25 @@ std::string sweep_json(const SweepReport& report) {
                    {"paths", report.space.paths},
                    {"complete", report.complete},
                    {"topsim", {{"version", report::version()}, {"commit", report::commit()}}},
+                   {"figures", json::array()},
+                   {"remarks", json::array()},
                    {"rows", json::array()}};
+  for (const SweepFigure& figure : figures)
+    document["figures"].push_back({{"name", figure.name},
+                                   {"label", figure.label},
+                                   {"meaning", figure.meaning},
+                                   {"unit", report::unit_name(figure.unit)},
+                                   {"more_is_better", figure.more_is_better},
+                                   {"main", !figure.heading.empty()}});
+  if (const std::string said = report::several_releases(report.assumed_releases); !said.empty())
+    document["remarks"].push_back(said);
   for (const SweepRow& row : report.rows) {
     json each = {{"point", row.point},
                  {"values", json::object()},
                  {"status", row.ok ? "ok" : "failed"},
                  {"can_be_built", can_be_built(row)},
                  {"fits", row.ok ? json(fits_memory(row)) : json(nullptr)},
+                 {"assumed_release", row.assumed_release.empty() ? json(nullptr) : json(row.assumed_release)},
                  {"message", row.message}};
     for (std::size_t p = 0; p < report.space.paths.size(); ++p)
       each["values"][report.space.paths[p]] = json_value(report.space.points[row.point][p]);
@@ -206,25 +224,22 @@ std::string sweep_json(const SweepReport& report) {
 }
 
 std::string sweep_csv(const SweepReport& report) {
-  std::string text = "point";
-  for (const std::string& path : report.space.paths) text += ',' + report::csv_field(path);
-  text += ",status,message,fits";
-  for (const SweepFigure& figure : sweep_figures()) text += ',' + figure.name;
-  text += '\n';
+  std::string text;
+  const auto add = [&](const std::string& cell) { text += cell + ','; };
+  const auto end_line = [&] { text.back() = '\n'; };
+  for (const std::string& name : row_columns(report.space)) add(report::csv_field(name));
+  end_line();
   for (const SweepRow& row : report.rows) {
-    text += std::to_string(row.point);
-    for (const std::string& value : report.space.points[row.point])
-      text += ',' + report::csv_field(plain(value));
-    text += std::string(row.ok ? ",ok," : ",failed,") + report::csv_field(row.message) +
-            (!row.ok            ? ","
-             : fits_memory(row) ? ",true"
-                                : ",false");
-    for (std::size_t f = 0; f < sweep_figures().size(); ++f) {
-      text += ',';
-      // nlohmann writes the shortest decimals that read back the same, as in JSON.
-      if (row.ok && row.figures[f]) text += nlohmann::json(*row.figures[f]).dump();
-    }
-    text += '\n';
+    add(std::to_string(row.point));
+    for (const std::string& value : report.space.points[row.point]) add(report::csv_field(plain(value)));
+    add(row.ok ? "ok" : "failed");
+    add(report::csv_field(row.message));
+    add(!row.ok ? "" : fits_memory(row) ? "true" : "false");
+    add(row.assumed_release);
+    // nlohmann writes the shortest decimals that read back the same, as in JSON.
+    for (std::size_t f = 0; f < sweep_figures().size(); ++f)
+      add(row.ok && row.figures[f] ? nlohmann::json(*row.figures[f]).dump() : "");
+    end_line();
   }
   return text;
 }

@@ -113,8 +113,18 @@ class Sweeps(unittest.TestCase):
         machines = topsim.sweep(two_boxes(), nodes)
         self.assertEqual(machines.assumed_releases, ["megatron@2023", "megatron@2025"])
         self.assertEqual(json.loads(machines.to_json())["assumed_releases"], machines.assumed_releases)
+        self.assertEqual(machines["assumed_release"], machines.assumed_releases)
+        self.assertIn("megatron@2023 or megatron@2025: they differ by the release, too", " ".join(str(machines).split()))
         one = topsim.sweep(two_boxes(), nodes, set={"workload.framework": "megatron@2025"})
         self.assertEqual(one.assumed_releases, [])
+        self.assertEqual(one["assumed_release"], [None, None])
+        self.assertNotIn("assumed", str(one))
+
+    def test_says_what_its_figures_are(self):
+        swept = topsim.sweep(two_boxes(), {"run.seed": [1]})
+        figures = {row["name"]: row for row in swept.figures}
+        self.assertEqual(list(figures), swept.columns[swept.columns.index("step_seconds"):])
+        self.assertEqual((figures["mfu"]["unit"], figures["mfu"]["more_is_better"]), ("1", True))
 
     def test_makes_frames(self):
         try:

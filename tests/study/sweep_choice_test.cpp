@@ -11,6 +11,7 @@
 
 namespace topsim::study::sweep_choice_test {
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::size_t kStep = sweep_figure("step_seconds");
@@ -71,7 +72,7 @@ TEST(SweepChoice, ItsTextsSayWhatDoesNotFit) {
   EXPECT_THAT(table, testing::HasSubstr("* best step_seconds of those that fit"));
   EXPECT_THAT(table, testing::HasSubstr("x does not fit the memory"));
   EXPECT_THAT(sweep_json(report), testing::HasSubstr("\"fits\": false"));
-  EXPECT_THAT(sweep_csv(report), testing::HasSubstr("0,4,ok,,false,1.0"));
+  EXPECT_THAT(sweep_csv(report), testing::HasSubstr("0,4,ok,,false,,1.0"));
   report.rows.pop_back();
   report.space.points.pop_back();
   EXPECT_THAT(sweep_table(report, 0, 200), testing::HasSubstr("best step_seconds, though no point fits"));
@@ -133,5 +134,28 @@ TEST(SweepChoice, KeysOfTheResultNameTheirFigures) {
   EXPECT_EQ(sweep_figure("accelerators.idle_seconds.host"), sweep_figure("idle_seconds.host"));
   EXPECT_EQ(sweep_figure("accelerators.count"), sweep_figure("accelerators"));
   EXPECT_THROW((void)sweep_figure("throughput.seconds"), ConfigError);
+}
+
+TEST(SweepChoice, FiguresAreCalledAsAComparisonCallsThem) {
+  for (const SweepFigure& figure : sweep_figures()) {
+    EXPECT_NE(figure.label, "") << figure.name;
+    EXPECT_NE(figure.meaning, "") << figure.name;
+    for (const std::string& metric : {figure.key, "cost." + figure.name}) {
+      const std::string label = report::metric_label(metric);
+      EXPECT_TRUE(label == metric || label == figure.label) << figure.name << " is " << label;
+    }
+  }
+}
+
+TEST(SweepChoice, TheJsonSaysWhatItsFiguresAre) {
+  const std::string json = sweep_json({"a", vary("run.seed=1"), {}, kStep, {}, true});
+  EXPECT_THAT(json, HasSubstr(R"(
+   "label": "accelerator busy",
+   "main": false,
+   "meaning": "of one accelerator, a step",
+   "more_is_better": true,
+   "name": "busy_seconds",
+   "unit": "s"
+)"));
 }
 }  // namespace topsim::study::sweep_choice_test

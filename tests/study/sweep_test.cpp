@@ -224,6 +224,49 @@ TEST_F(Sweeps, PointsMayBeAssumedToRunOtherReleases) {
   EXPECT_EQ(assumed_releases(stated, base_), Releases{});
 }
 
+// A graph of kernels, which none of the releases before 2024 has, is on an A100 another release's, too.
+TEST_F(Sweeps, RowsSayWhichReleaseTheyRanWhereNobodyNamedOne) {
+  const SweepSpace space =
+      product(vary("topology.node=dgx-a100"), vary("workload.compute.cuda_graph=false,true"));
+  SweepStore store(file_, space, {});
+  run_sweep(space, base_, store, 2, progress_);
+  SweepReport report{"two", space, store.rows(), 0, {}, true};
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_EQ(report.rows[0].assumed_release, "megatron@2023");
+  EXPECT_EQ(report.rows[1].assumed_release, "megatron@2024");
+  report.assumed_releases = assumed_releases(report.rows);
+  EXPECT_EQ(report.assumed_releases, assumed_releases(space, base_));
+  constexpr std::size_t kWide = 400;
+  const std::string table = sweep_table(report, 0, kWide);
+  EXPECT_THAT(table, HasSubstr("assumed"));
+  EXPECT_THAT(table, HasSubstr("\nnote: points are assumed to run megatron@2023 or megatron@2024"));
+  EXPECT_THAT(sweep_json(report), HasSubstr("\"points are assumed to run megatron@2023 or"));
+  EXPECT_THAT(sweep_csv(report), HasSubstr(",true,megatron@2023,"));
+  const Database file(file_);
+  Statement query(file, "SELECT assumed_release FROM rows");
+  query.step();
+  EXPECT_EQ(query.text(0), "megatron@2023");
+
+  const SweepSpace stated = product(space, vary("workload.framework=megatron@2024"));
+  SweepStore named("", stated, {});
+  run_sweep(stated, base_, named, 2, progress_);
+  report = {"two", stated, named.rows(), 0, {}, true};
+  for (const SweepRow& row : report.rows) EXPECT_EQ(row.assumed_release, "");
+  report.assumed_releases = assumed_releases(report.rows);
+  EXPECT_THAT(sweep_table(report, 0, kWide), testing::Not(HasSubstr("assumed")));
+  EXPECT_THAT(sweep_csv(report), HasSubstr(",true,,"));
+}
+
+TEST_F(Sweeps, TheCsvHasTheColumnsOfTheStoresView) {
+  const SweepSpace space = vary("run.seed=1");
+  SweepStore store(file_, space, {});
+  const Database file(file_);
+  Statement query(file, "SELECT name FROM pragma_table_info('rows')");
+  std::string names;
+  while (query.step()) names += (names.empty() ? "" : ",") + query.text(0);
+  EXPECT_EQ(sweep_csv({"two", space, {}, 0, {}, true}), names + '\n');
+}
+
 TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   const SweepSpace space = vary("run.seed=1");
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, {}), ConfigError);

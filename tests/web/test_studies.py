@@ -11,6 +11,10 @@ from pages import ROOT, Pages, topsim
 
 IB, ROCE = ROOT / "configs/8xH100-ib.json", ROOT / "configs/8xH100-roce.json"
 
+# What a framework's release of 2023 has, of which most published results on A100 are.
+OLD = (ROOT / "configs/16xA100-hdr.json", "--set", "workload.model=gpt3-2.7b", "--set", "workload.sequence=2048", "--set",
+       "workload.plan.overlap_param_gather=false")
+
 
 class Studies(Pages):
     def opened(self, page):
@@ -101,6 +105,31 @@ class Studies(Pages):
         self.assertEqual(shown["best"]["figure"], "tokens_per_second")  # of which more is better
         self.assertEqual(self.values("#answer .value")[0], max(row["figures"]["tokens_per_second"] for row in done))
         self.assertEqual(self.browser.value("document.querySelectorAll('#rows tbody tr').length"), len(done))
+
+    def test_sweep_takes_what_its_figures_are_from_its_data(self):
+        shown = self.opened(self.page_of("sweep", IB, "--vary", "workload.plan.micro_batch=1,2", "--best", "busy_seconds")[0])
+        busy = next(each for each in shown["figures"] if each["name"] == "busy_seconds")
+        self.assertTrue(busy["more_is_better"])
+        self.assertEqual(self.values("#answer .value")[0], max(row["figures"]["busy_seconds"] for row in shown["rows"]))
+        self.assertIn(f"Best by {busy['label']}", self.browser.value("document.getElementById('sentence').textContent"))
+        options = self.browser.value("[...document.querySelectorAll('#picture-tools option')].map((each) => each.textContent)")
+        self.assertLessEqual(set(options), {each["label"] for each in shown["figures"]})
+        self.assertEqual(self.browser.value("document.getElementById('notes').textContent"), "")
+        self.assertIn("--best busy_seconds", self.browser.value("document.getElementById('command').textContent"))
+
+    def test_sweep_says_that_points_ran_releases_that_nobody_named(self):
+        # A graph of kernels, which none of the releases before 2024 has.
+        words = ("sweep", *OLD, "--vary", "workload.compute.cuda_graph=false,true")
+        self.opened(self.page_of(*words)[0])
+        self.assertIn("megatron@2023 or megatron@2024", self.browser.value("document.getElementById('notes').innerText"))
+        self.assertRegex(self.browser.value("document.getElementById('sentence').textContent"), r"cuda_graph true \(megatron@2024\)")
+        rows = self.browser.value("[...document.querySelectorAll('#rows tbody tr')].map((row) => row.textContent)")
+        self.assertTrue(all("megatron@202" in row for row in rows), rows)
+
+    def test_compare_says_releases_that_nobody_named_in_its_verdict(self):
+        words = ("compare", *OLD, "--with", "workload.compute.cuda_graph=true", "--seeds", "1")
+        self.opened(self.page_of(*words)[0])
+        self.assertIn("is assumed to run megatron@2024: a part of the difference", self.browser.value("document.getElementById('sentence').innerText"))
 
     def test_sweep_says_which_points_cannot_be_built_and_never_calls_them_best(self):
         # The switches of the scenario are InfiniBand's: Ethernet's cables do not fit them.

@@ -1,33 +1,26 @@
 // The page of a sweep: the best point, the chosen figure over what was varied, trade-offs, every point.
-const figureText = (name) => {
-  if (/_seconds($|\.)/.test(name)) return duration;
-  if (/^(accelerators|ranks)$/.test(name)) return whole;
-  if (/_bytes$/.test(name)) return memoryText;
-  if (/usd/.test(name)) return (value) => `${value >= 1000 ? countParts(value).join(" ") : digits(value)} USD`;
-  if (/watts/.test(name)) return (value) => scaled(value, metric, "W").join(" ");
-  if (/mfu|fraction|utilization/.test(name)) return percent;
-  return (value) => countParts(value).join(" ").trim();
+const figureOf = (name) => result.figures.find((each) => each.name === name);
+const figureForms = {
+  s: duration, 1: percent, B: memoryText, W: (value) => scaled(value, metric, "W").join(" "),
+  USD: (value) => `${value >= 1000 ? countParts(value).join(" ") : digits(value)} USD`,
+  count: (value) => (Number.isInteger(value) ? whole(value) : countParts(value).join(" ").trim()),
 };
-const moreIsBetter = (name) => /per_second|mfu|tflops|capacity|usable/.test(name);
-const figureNames = {
-  step_seconds: "step time", tokens_per_second: "tokens per second", mfu: "model FLOPs utilisation", memory_bytes: "memory of the fullest",
-  memory_capacity_bytes: "memory of one accelerator", memory_usable_bytes: "memory that may be filled", usd_per_million_tokens: "cost per million tokens", usd_per_step: "cost of a step",
-  usd_per_hour: "cost per hour", capital_usd: "price of everything", watts: "power with cooling",
-};
-const figureName = (name) => figureNames[name] || (name.startsWith("idle_seconds.") ? stateName(name.split(".")[1]) : name.replace(/[_.]/g, " "));
-// What is asked for first stands first.
-const firstFigures = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes", "usd_per_million_tokens"];
-// Then as in the CSV (sweep_figures.cpp); the JSON sorts its keys.
-const nextFigures = ["samples_per_second", "tokens_per_second_per_accelerator", "model_tflops_per_accelerator", "idle_fraction", "memory_capacity_bytes", "memory_usable_bytes", "accelerators", "capital_usd", "watts", "usd_per_hour"];
-const inOrder = (figures) => [...new Set([result.best.figure, ...[...firstFigures, ...nextFigures].filter((name) => figures.includes(name)), ...figures])];
+const figureText = (name) => figureForms[figureOf(name).unit];
+const moreIsBetter = (name) => figureOf(name).more_is_better;
+const figureName = (name) => figureOf(name).label;
+const mainFigures = () => result.figures.filter((each) => each.main).map((each) => each.name);
+// By what the sweep ranks first, then what is asked for first.
+const inOrder = (figures) => [...new Set([result.best.figure, ...mainFigures().filter((name) => figures.includes(name)), ...figures])];
 const shortPath = (path) => path.split(".").pop();
 const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 // A point for whose cables a part lacks the ports is simulated, and is never the best; one that does not fit the memory only where none fits.
 const canBeBuilt = (row) => row.can_be_built !== false;
 const fits = (row) => row.fits !== false;
 const memoryOf = (row) => `${memoryText(row.figures.memory_bytes)} of ${memoryText(row.figures.memory_usable_bytes)}`;
+// Points that run several releases of a framework that was named alone say which.
+const releaseText = (row) => (result.assumed_releases && row.assumed_release ? ` (${row.assumed_release})` : "");
 const settingsText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
-const pointText = (row) => settingsText(row) + (canBeBuilt(row) ? "" : " (cannot be built)") + (fits(row) ? "" : ` (does not fit: ${memoryOf(row)})`);
+const pointText = (row) => settingsText(row) + releaseText(row) + (canBeBuilt(row) ? "" : " (cannot be built)") + (fits(row) ? "" : ` (does not fit: ${memoryOf(row)})`);
 // Among these the best is looked for, and colours tell good from bad.
 const eligible = (rows) => (rows.some((row) => canBeBuilt(row) && fits(row)) ? rows.filter((row) => canBeBuilt(row) && fits(row)) : rows.filter(canBeBuilt));
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
@@ -114,7 +107,7 @@ const drawTrade = (rows, figures) => {
   element("trade-hint").textContent = `Marked points form the Pareto set of ${result.pareto.figures.map(figureName).join(", ").replace(/, ([^,]*)$/, " and $1")}: no other point is better in all of these. ${rows.some((row) => !fits(row)) ? "Grey points do not fit the memory. " : ""}Point for its values.`;
   const step = (name) => {  // ticks of memory are whole GiB
     const all = rows.map((row) => row.figures[name]).filter((value) => value !== null), span = Math.max(...all) - Math.min(...all);
-    return /_bytes$/.test(name) && span > 0 ? { interval: roundStep(span, 5, 2 ** 30), min: (ends) => Math.floor(ends.min / roundStep(span, 5, 2 ** 30)) * roundStep(span, 5, 2 ** 30) } : {};
+    return figureOf(name).unit === "B" && span > 0 ? { interval: roundStep(span, 5, 2 ** 30), min: (ends) => Math.floor(ends.min / roundStep(span, 5, 2 ** 30)) * roundStep(span, 5, 2 ** 30) } : {};
   };
   const axis = (name, gap) => ({ type: "value", scale: true, ...step(name), name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
     axisLabel: { formatter: tickText(name, rows), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
@@ -135,7 +128,7 @@ const sweepCommand = () => {
   const values = result.paths.map((path) => distinct(result.rows, path).map((value) => (typeof value === "string" ? value : JSON.stringify(value))));
   const grid = values.reduce((product, each) => product * each.length, 1) === result.rows.length;
   const vary = grid ? result.paths.map((path, i) => `--vary ${quoted(`${path}=${values[i].join(",")}`)}`) : ["--points POINTS.csv"];
-  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...vary, ...(result.best.figure === "step_seconds" ? [] : [`--best ${result.best.figure}`]), ...(result.rows.every(fits) ? [] : ["--allow-oom"]), "--html sweep.html"].join(" ");
+  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...vary, `--best ${result.best.figure}`, ...(result.rows.every(fits) ? [] : ["--allow-oom"]), "--html sweep.html"].join(" ");
 };
 // Points with the same sentence are one row: [[row, ...], ...].
 const alikeByMessage = (rows) => [...rows.reduce((groups, row) => groups.set(row.message, [...(groups.get(row.message) || []), row]), new Map()).values()];
@@ -145,11 +138,12 @@ const valuesText = (rows, path) => {
 };
 pages.sweep = () => {
   const rows = result.rows.filter((row) => row.status === "ok"), failed = result.rows.filter((row) => row.status !== "ok");
-  const figures = rows.length > 0 ? Object.keys(rows[0].figures).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0)) : [];
+  const figures = result.figures.map((each) => each.name).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0));
   const varied = result.paths.filter((path) => distinct(result.rows, path).length > 1), best = rows.find((row) => row.point === result.best.point);
   element("headline").textContent = `Sweep of ${result.scenario}`;
   element("description").textContent = `${plural(result.rows.length, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
   foot(result, "");
+  element("notes").innerHTML = result.remarks.map((text) => `<p class="banner">${wholeNames(text)}.</p>`).join("");
   if (!best) {
     element("sentence").textContent = rows.some(canBeBuilt) ? `No point has a ${figureName(result.best.figure)}.` : rows.length > 0 ? "Points ran, but none can be built." : "No point could run.";
     for (const id of ["picture-section", "trade"]) element(id).remove();
@@ -159,16 +153,17 @@ pages.sweep = () => {
     const those = rows.every(fits) ? "" : fits(best) ? " among the points that fit the memory" : " (no point fits the memory)";
     element("sentence").textContent = `Best by ${figureName(result.best.figure)}${those}: ${pointText(best)}, ${text(best.figures[result.best.figure])}` +
       (last === best ? "" : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}`) + "." + (nearlyFull(best) ? ` Its memory is nearly full: ${memoryText(best.figures.memory_bytes)} of ${memoryText(best.figures.memory_capacity_bytes)}; fragmentation commonly takes the rest.` : "");
-    const card = (name) => `<div class="card"><div class="label">${figureName(name)}</div><div class="value" data-value="${best.figures[name]}">${figureText(name)(best.figures[name])}</div><div class="note">of the best point</div></div>`;
-    element("answer").innerHTML = [...new Set([result.best.figure, ...firstFigures])]
-      .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 5).map(card).join("");
+    const card = (name) => `<div class="card" title="${escapeText(figureOf(name).meaning)}"><div class="label">${figureName(name)}</div><div class="value" data-value="${best.figures[name]}">${figureText(name)(best.figures[name])}</div><div class="note">of the best point</div></div>`;
+    element("answer").innerHTML = inOrder(mainFigures())
+      .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 6).map(card).join("");
     drawPicture(rows, failed, figures, varied.length > 0 ? varied : result.paths);
     drawTrade(rows, figures);
   }
   if (rows.length === 0) element("rows-section").remove();
   else table("rows", "Points", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]),
+    ...(result.assumed_releases ? [["assumed release", (row) => row.assumed_release || ""]] : []),
     ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value, row) => (Number.isNaN(value) ? "" : name === "memory_bytes" && !fits(row) ? `${memoryOf(row)}: does not fit` : figureText(name)(value))])],
-    rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), late: (row) => !fits(row),
+    rows, { by: result.paths.length + (result.assumed_releases ? 1 : 0), up: !moreIsBetter(result.best.figure), late: (row) => !fits(row),
       mark: (row) => (row === best ? ' class="chosen"' : fits(row) ? "" : ' class="unfit"') });
   element("command").textContent = sweepCommand();
   const refused = [...failed, ...rows.filter((row) => !canBeBuilt(row))];
