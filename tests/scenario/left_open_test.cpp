@@ -161,7 +161,8 @@ TEST(WhatIsLeftOpen, TheReleaseIsSaidWhereOnlyTheNameIsGiven) {
       said(run("megatron", "dgx-1-v100")),
       "not stated, so assumed: framework megatron@2021, of which most published results on NVIDIA V100 "
       "SXM2 32GB are (megatron@2025 is the newest; this one has no FlashAttention: attention scores are "
-      "stored, no distributed optimiser unless zero is 1)");
+      "stored, no distributed optimiser unless zero is 1; with what needs a later one, as cuda_graph, it is "
+      "megatron@2024)");
   EXPECT_EQ(
       said(world.run(R"({"workload": {"model": {"use": "llama3-8b", "layers": 2}, "framework": "megatron",
                      "plan": {"micro_batch": 1}})" +

@@ -45,8 +45,12 @@ void say_release(const workloads::WorkloadSpec& workload, const topology::Topolo
     phrase += !later   ? ", of which most published results on " + accelerator.name + " are"
               : oldest ? ", the oldest there is"
                        : ", as older sets have not all that this job asks for";
-    phrase += fmt::format(" ({} is the newest{}{})", full_name(newest),
-                          lacks.empty() ? "" : "; this one has ", lacks);
+    workloads::WorkloadSpec graphs = workload;  // who tries such a setting compares two releases
+    graphs.compute.cuda_graph = true;
+    const std::string next = full_name(workloads::set_of(graphs));
+    phrase += fmt::format(
+        " ({} is the newest{}{}{})", full_name(newest), lacks.empty() ? "" : "; this one has ", lacks,
+        next == release ? "" : "; with what needs a later one, as cuda_graph, it is " + next);
   } else if (accelerator.year > 0 && years >= kOld) {
     phrase +=
         fmt::format(", {} years newer than {}: older logs are of older releases", years, accelerator.name);
