@@ -36,6 +36,7 @@ SweepSession::SweepSession(SweepRequest request)
   if (!request.best.empty()) by_ = sweep_figure(request.best);
   for (const std::string& name : request.pareto) pareto_figures_.push_back(sweep_figure(name));
   refuse_set_and_varied(request.settings, space_.paths);
+  settings_ = std::move(request.settings);
   base_.read = std::move(request.read);
   base_.catalogue = &catalogue_;
   base_.inputs = inputs_digest(scenario::catalogue_directories());
@@ -71,6 +72,7 @@ SweepReport SweepSession::report() const {
   SweepReport report;
   report.scenario = scenario_;
   report.space = space_;
+  report.settings = settings_;
   report.rows = store_->rows();
   report.by = by_ ? *by_ : usual_figure(report.rows);
   report.pareto_figures = pareto_figures_.empty() ? usual_pareto_figures(report.rows) : pareto_figures_;

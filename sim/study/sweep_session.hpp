@@ -59,6 +59,7 @@ class SweepSession {
   std::optional<std::size_t> by_;
   std::vector<std::size_t> pareto_figures_;
   std::string scenario_;  // its name
+  std::vector<std::string> settings_;
   bool dp_follows_ = false;
   std::unique_ptr<SweepStore> store_;
 };

@@ -180,6 +180,7 @@ std::string sweep_json(const SweepReport& report) {
   json document = {{"format", "topsim.sweep/1"},
                    {"scenario", report.scenario},
                    {"paths", report.space.paths},
+                   {"set", report.settings},
                    {"complete", report.complete},
                    {"topsim", {{"version", report::version()}, {"commit", report::commit()}}},
                    {"figures", json::array()},

@@ -18,6 +18,7 @@ struct SweepReport {
   std::vector<std::size_t> pareto_figures;
   bool complete = true;
   std::set<std::string> assumed_releases{};  // sweep.hpp
+  std::vector<std::string> settings{};       // for all points, as --set takes them
 };
 
 // Best first, at most `most` rows (0: all), then why the others failed.

@@ -66,12 +66,13 @@ TEST(SweepSession, FiguresThatDoNotExistAreRefusedBeforeTheScenarioIsRead) {
 }
 
 TEST(SweepSession, ItsReportIsNamedAsARunOfItsScenario) {
-  SweepSession session(request(vary("run.seed=1,2")));
+  SweepSession session(request(vary("run.seed=1,2"), {"run.steps=2"}));
   EXPECT_FALSE(session.dp_follows());
   SweepProgress progress;
   session.run(1, progress);
   const SweepReport report = session.report();
   EXPECT_EQ(report.scenario, "two boxes");
+  EXPECT_EQ(report.settings, std::vector<std::string>{"run.steps=2"});
   EXPECT_TRUE(report.complete);
   EXPECT_EQ(report.rows.size(), 2u);
 }

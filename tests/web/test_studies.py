@@ -125,6 +125,8 @@ class Studies(Pages):
         self.assertRegex(self.browser.value("document.getElementById('sentence').textContent"), r"cuda_graph true \(megatron@2024\)")
         rows = self.browser.value("[...document.querySelectorAll('#rows tbody tr')].map((row) => row.textContent)")
         self.assertTrue(all("megatron@202" in row for row in rows), rows)
+        command = self.browser.value("document.getElementById('command').textContent")
+        self.assertIn("--set workload.model=gpt3-2.7b --set workload.sequence=2048", command)
 
     def test_compare_says_releases_that_nobody_named_in_its_verdict(self):
         words = ("compare", *OLD, "--with", "workload.compute.cuda_graph=true", "--seeds", "1")

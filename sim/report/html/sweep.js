@@ -128,7 +128,7 @@ const sweepCommand = () => {
   const values = result.paths.map((path) => distinct(result.rows, path).map((value) => (typeof value === "string" ? value : JSON.stringify(value))));
   const grid = values.reduce((product, each) => product * each.length, 1) === result.rows.length;
   const vary = grid ? result.paths.map((path, i) => `--vary ${quoted(`${path}=${values[i].join(",")}`)}`) : ["--points POINTS.csv"];
-  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...vary, `--best ${result.best.figure}`, ...(result.rows.every(fits) ? [] : ["--allow-oom"]), "--html sweep.html"].join(" ");
+  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...result.set.map((each) => `--set ${quoted(each)}`), ...vary, `--best ${result.best.figure}`, ...(result.rows.every(fits) ? [] : ["--allow-oom"]), "--html sweep.html"].join(" ");
 };
 // Points with the same sentence are one row: [[row, ...], ...].
 const alikeByMessage = (rows) => [...rows.reduce((groups, row) => groups.set(row.message, [...(groups.get(row.message) || []), row]), new Map()).values()];
