@@ -318,12 +318,13 @@ TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   EXPECT_LT(hidden, alone + 2 * exchange);
 }
 
-// 1F1B in pairs of tasks: the exchanges of one task hide behind the other's kernels, and one more micro-batch
-// is held.
-TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreMicroBatch) {
+// Interleaved 1F1B in pairs of tasks: the exchanges of one task hide behind the other's kernels, and a chunk
+// of one more micro-batch is held.
+TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreChunk) {
   using namespace topsim::literals;
   WorkloadSpec plain = small_moe(1, 2), paired = plain;
   plain.plan.pp = paired.plan.pp = 2;
+  plain.plan.virtual_stages = paired.plan.virtual_stages = 2;
   plain.plan.grad_accumulation = paired.plan.grad_accumulation = 8;
   plain.plan.overlap_p2p = true;
   paired.plan.overlap_expert_exchange = true;
@@ -338,13 +339,14 @@ TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreMicroBatch) {
     program::validate(program);
     return replay.run(program).step;
   };
-  // Unpaired: 8 micro-batches and one more stage to fill, 2 layers of 6 exchanges each.
-  EXPECT_EQ(step(plain, 20_us) - step(plain, Duration{}), 9 * 2 * 6 * 20_us);
-  EXPECT_LT(step(paired, 20_us) - step(paired, Duration{}), 9 * 2 * 6 * 20_us / 2);
+  // Unpaired: 8 micro-batches in 2 chunks of a layer, and one more stage to fill; 6 exchanges each.
+  EXPECT_EQ(step(plain, 20_us) - step(plain, Duration{}), (8 * 2 + 1) * 6 * 20_us);
+  EXPECT_LT(step(paired, 20_us) - step(paired, Duration{}), (8 * 2 + 1) * 6 * 20_us / 2);
   const auto held = [](const WorkloadSpec& workload) {
     return memory_use(workload, h100(), 8).stages[0].activations;
   };
-  EXPECT_DOUBLE_EQ(held(paired) / held(plain), 3.0 / 2);
+  // Stage 0 starts with 2 (p - 1) + (v - 1) p = 4 forwards, and one more before the first backward.
+  EXPECT_DOUBLE_EQ(held(paired) / held(plain), 6.0 / 5);
 }
 
 void expect_mistake(const WorkloadSpec& workload, const std::string& path, const std::string& help) {
@@ -370,6 +372,17 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   EXPECT_EQ(resolve(split, 8).etp, 1);
   split.plan.etp = 2;
   expect_mistake(split, "plan.etp", "\"etp\": 1");
+  // Pairs of passes need chunks, and hide no exchanges of layers that are computed again.
+  WorkloadSpec paired = with_model(small_moe(1, 4));
+  paired.plan.pp = 2, paired.plan.overlap_expert_exchange = true;
+  expect_mistake(paired, "plan.overlap_expert_exchange", "virtual_stages to 2");
+  paired.plan.virtual_stages = 2;
+  EXPECT_TRUE(resolve(paired, 8).experts.overlap);
+  paired.plan.recompute = RecomputeSpec{RecomputeKind::full, 1};
+  expect_mistake(paired, "plan.recompute", "leave overlap_expert_exchange out");
+  WorkloadSpec folded = with_model(small_moe(1, 4));
+  folded.plan.pp = 2, folded.plan.overlap_expert_exchange = true, folded.plan.schedule = Schedule::zb_v;
+  expect_mistake(folded, "plan.overlap_expert_exchange", "interleaved");
   WorkloadSpec six = with_model(small_moe(1, 3, 1));  // 3 and 2 divide six experts, 2 alone the 8 ranks
   six.model.experts.count = 6, six.model.experts.ffn = 1536;
   expect_mistake(six, "plan.ep", "ep = 2 would");

@@ -110,6 +110,29 @@ void refuse_exchange(const WorkloadSpec& workload, Mistakes& mistakes) {
       mistakes.add(key, "the tensor ranks that divide the experts have all tokens: none are exchanged",
                    "leave it out, or set token_dispatcher to deepep");
 }
+// Megatron-Core, transformer_config.py, overlap_moe_expert_parallel_comm:
+// "virtual_pipeline_model_parallel_size must be specified when pipeline_model_parallel_size > 1", since pairs
+// of stages without chunks would wait for each other in turn; and recompute_num_layers must be None. Its
+// first releases had no full recompute there ("disable full recomputation"), later ones recompute whole
+// chunks, with exposed exchanges. DualPipe is not Megatron's.
+void check_pairs(const Plan& plan, Mistakes& mistakes) {
+  if (plan.mirrored()) return;
+  if (!traits(plan.schedule).pairs_passes)
+    mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
+                 plan.pp > 1 ? "use interleaved, with virtual_stages, or dualpipe" : "use 1f1b");
+  else if (plan.pp > 1 && plan.virtual_stages == 1)
+    mistakes.add(
+        "plan.overlap_expert_exchange",
+        "without virtual stages each stage's pair of passes waits for the neighbour's, one after the "
+        "other; Megatron refuses it",
+        "set virtual_stages to 2 or more, use dualpipe, or leave it out");
+  if (plan.recompute.kind == RecomputeKind::full)
+    mistakes.add(
+        "plan.recompute",
+        "layers that are computed again in full have exchanges of their own, which no pair of passes "
+        "hides",
+        "set recompute to selective or none, or leave overlap_expert_exchange out");
+}
 }  // namespace
 
 std::string dividing_ep(const ModelSpec& model, int ranks, const Plan& plan) {
@@ -181,9 +204,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "set token_dispatcher to alltoall, deepep or hybridep");
   if (plan.ep > 1 && plan.sliced_experts()) refuse_exchange(workload, mistakes);
   plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
-  if (plan.experts.overlap && !plan.inference() && !traits(plan.schedule).pairs_passes)
-    mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
-                 "use 1f1b, interleaved or dualpipe");
+  if (plan.experts.overlap && !plan.inference()) check_pairs(plan, mistakes);
   const double capacity = experts.capacity_factor;
   // The busiest rank receives at most all rows, ep times the mean.
   const double busiest = std::min(experts.imbalance, static_cast<double>(plan.ep));
