@@ -35,7 +35,7 @@ def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, ne
     scenario   path, name of a shipped scenario, dict, or Scenario
     set        values by dotted path, {"workload.plan.tp": 4}; the same as keywords: **{"workload.plan.tp": 4}
     seed       of everything drawn at random (run.seed)
-    network    "analytic", "flow", "packet" or "simgrid" (network.model)
+    network    of names("networks"), as "packet" (network.model)
     fold       simulate one of each kind of rank and link; False: every one (same figures, slower)
     allow_oom  simulate a model that does not fit the memory
     timeline   keep what happened when; else Result.timeline simulates again when it is first asked for

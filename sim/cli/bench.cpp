@@ -104,8 +104,8 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
                      std::any_of(said.begin(), said.end(), [](const std::string& assignment) {
                        return assignment.starts_with("network.model=");
                      });
-  if (!asked) scenario.network.model = "packet";
-  if (scenario.network.model != "packet" && scenario::on_textbook(what.pattern, options.textbook))
+  if (!asked) scenario.network.model = network::name_of(network::ModelKind::packet);
+  if (!scenario.network.traits().packets && scenario::on_textbook(what.pattern, options.textbook))
     throw ConfigError(fmt::format("{} around switches of its own runs as packets alone", what.name),
                       "leave --network out");
   scenario::TrafficOptions traffic;

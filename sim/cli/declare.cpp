@@ -12,6 +12,10 @@
 
 namespace topsim::cli {
 
+std::string word_list(std::span<const std::string> words) {
+  return fmt::format("{}", fmt::join(words, "|"));
+}
+
 Declared Declared::type_name(const std::string& name) {
   option_.type_name(name);
   return *this;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "sim/cli/command.hpp"
@@ -32,6 +33,9 @@ class Declared {
  private:
   CLI::Option& option_;
 };
+
+// "a|b|c", for type_name().
+[[nodiscard]] std::string word_list(std::span<const std::string> words);
 
 // `names`: "-o,--out" or the argument's name; the value keeps its default where nothing is given. declare.cpp
 // lists the types.

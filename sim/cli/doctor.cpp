@@ -86,7 +86,7 @@ int doctor() {
   std::string names;
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : ", ") + std::string(model.name) +
-             (model.name == "simgrid" && !network::simgrid_is_installed() ? " (not installed)" : "");
+             (model.is_installed != nullptr && !model.is_installed() ? " (not installed)" : "");
   checks.fact("networks", names);
   checks.fact("python", python_module(fs::read_symlink("/proc/self/exe", error).parent_path()));
   checks.fact("pages", report::has_page() ? "--html writes them" : "off: the build found no npm");

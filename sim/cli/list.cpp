@@ -118,8 +118,8 @@ void list_scenarios() {
 void list_networks() {
   std::vector<TableRow> rows;
   for (const network::Model& model : network::models()) {
-    rows.push_back(
-        {std::string(model.name) + (model.is_default ? " (default)" : ""), std::string(model.summary)});
+    rows.push_back({std::string(model.name) + (model.kind == network::kDefaultModel ? " (default)" : ""),
+                    std::string(model.summary)});
   }
   print_table({"network", "what it does"}, std::move(rows));
 }

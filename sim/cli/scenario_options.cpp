@@ -53,13 +53,12 @@ void ScenarioOptions::declare_set(CLI::App& app) {
 }
 
 void ScenarioOptions::declare_run(CLI::App& app, const std::string& network_text) {
-  std::string names;
-  for (const network::Model& model : network::models())
-    names += (names.empty() ? "" : "|") + std::string(model.name);
-  add_option(app, "--network", network, network_text).type_name(names).check([](const std::string& name) {
-    (void)network::find_model(name);  // throws an error with the closest name
-    return std::string();
-  });
+  add_option(app, "--network", network, network_text)
+      .type_name(word_list(network::model_names()))
+      .check([](const std::string& name) {
+        (void)network::find_model(name);  // throws an error with the closest name
+        return std::string();
+      });
   add_option(app, "--seed", seed, "Seed of everything drawn at random (default: the file's, else 1)")
       .type_name("N")
       .check([](const std::string& text) {

@@ -12,6 +12,7 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
 #include "sim/network/congestion_table.hpp"
+#include "sim/network/factory.hpp"
 #include "sim/network/packet/spec.hpp"
 
 namespace topsim::topology {
@@ -64,10 +65,12 @@ enum class CollectiveForm : std::uint8_t {
   hops,       // every hop is one message of all its bytes, at the rate of all its channels
 };
 [[nodiscard]] std::string_view name_of(CollectiveForm form);
+// What `pipelined` becomes on a model, which may know messages only.
+[[nodiscard]] CollectiveForm usual_form(const network::Model& model);
 
 struct RunOptions {
-  std::string network = "flow";        // a name of network::models()
-  network::packet::PacketSpec packet;  // network == "packet"
+  std::string network{network::name_of(network::kDefaultModel)};  // of network::models()
+  network::packet::PacketSpec packet;                             // of the packet model
   CollectiveForm collectives = CollectiveForm::pipelined;
   int warmup = 1, steps = 2;
   std::uint64_t seed = 1;

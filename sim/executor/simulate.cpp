@@ -11,11 +11,14 @@ namespace topsim::executor {
 
 namespace {
 CollectiveForm form_of(const RunOptions& options, const network::Model& model) {
-  if (model.messages_only && options.collectives == CollectiveForm::pipelined)
-    return model.plain_messages ? CollectiveForm::hops : CollectiveForm::steps;
-  return options.collectives;
+  return options.collectives == CollectiveForm::pipelined ? usual_form(model) : options.collectives;
 }
 }  // namespace
+
+CollectiveForm usual_form(const network::Model& model) {
+  if (!model.messages_only) return CollectiveForm::pipelined;
+  return model.plain_messages ? CollectiveForm::hops : CollectiveForm::steps;
+}
 
 std::string_view name_of(CollectiveForm form) {
   switch (form) {
@@ -65,16 +68,14 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
     if (progress != nullptr) packets->stop_when([progress] { return progress->stopped(); });
   }
   std::unique_ptr<Contention> contention;
-  if (options.congestion && options.network == "flow" && !in_steps)
+  if (options.congestion && model.calibrated && !in_steps)
     contention = std::make_unique<Contention>(system, router.topology(), options);
-  // The packet network leaves messages that stay on NVLink to the fluid model.
-  const bool shares_as_fluid = model.is_default || packets != nullptr;
-  const auto carrier =
-      in_steps ? step_carrier(program, system, nccl, *network, options,
-                              {.hops = form == CollectiveForm::hops,
-                               .plain = model.plain_messages,
-                               .fluid_nvlink = shares_as_fluid})
-               : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
+  const auto carrier = in_steps
+                           ? step_carrier(program, system, nccl, *network, options,
+                                          {.hops = form == CollectiveForm::hops,
+                                           .plain = model.plain_messages,
+                                           .fluid_nvlink = model.fluid_nvlink})
+                           : pipelined_carrier(system, *network, !model.shares_links, std::move(contention));
   if (progress != nullptr) {
     progress->ranks = program.ranks;
     progress->rank_classes = static_cast<std::uint32_t>(system.ranks.size());
@@ -84,7 +85,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
                                                                                    : UnfoldedReason::by_place;
   }
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
-                        shares_as_fluid && (form != CollectiveForm::hops));
+                        model.fluid_nvlink && (form != CollectiveForm::hops));
   outcome.form = form;
   outcome.least_efficiency = carrier->least_efficiency();
   outcome.crowd = carrier->crowd(outcome.end);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/network/factory.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -221,15 +222,13 @@ void find_unshared(const FindingContext& context, Findings& out) {
     return a.peak_utilization < b.peak_utilization;
   });
   constexpr double kRounding = 0.001;
-  if (context.result.network_model != "analytic" || most == links.end() ||
-      most->peak_utilization <= 1 + kRounding)
-    return;
-  out.push_back(
-      {Severity::note,
-       fmt::format("messages share no link in the analytic model: at its peak {} is asked for {} of "
-                   "what it carries",
-                   most->id, percent_text(most->peak_utilization)),
-       "network.model", "--network flow divides a link among those that meet there"});
+  const network::Model& model = network::find_model(context.result.network_model);
+  if (model.shares_links || most == links.end() || most->peak_utilization <= 1 + kRounding) return;
+  out.push_back({Severity::note,
+                 fmt::format("messages share no link in the {} model: at its peak {} is asked for {} of "
+                             "what it carries",
+                             model.name, most->id, percent_text(most->peak_utilization)),
+                 "network.model", "--network flow divides a link among those that meet there"});
 }
 
 // Assumptions on which the step depends. The result's left_open contains all of them.

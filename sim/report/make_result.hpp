@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "sim/network/factory.hpp"
 #include "sim/report/result.hpp"
 #include "topology/topology.hpp"
 
@@ -15,7 +16,7 @@ struct ScenarioFacts {
   std::string scenario;                         // JSON text, echoed
   // Of the scenario's workload, as the run took it (scenario/run/left_open.hpp).
   std::string left_open = "{}";
-  std::string network_model = "flow";
+  std::string network_model{network::name_of(network::kDefaultModel)};
   std::uint64_t seed = 0;
   bool trace = false;                    // replayed, not computed from a model
   bool stage_times = false;              // given, not computed

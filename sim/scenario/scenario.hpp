@@ -12,6 +12,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/config/document.hpp"
 #include "sim/executor/options.hpp"
+#include "sim/network/factory.hpp"
 #include "sim/network/packet/spec.hpp"
 #include "sim/report/cost_spec.hpp"
 #include "sim/report/reliability.hpp"
@@ -35,11 +36,17 @@ using CollectiveForm = executor::CollectiveForm;
 enum class ContentionForm : std::uint8_t { calibrated, ideal };
 
 struct NetworkSpec {
-  std::string model = "flow";                 // a name of network::models()
-  std::optional<CollectiveForm> collectives;  // the model's own (executor::form_of)
+  std::string model{network::name_of(network::kDefaultModel)};  // of network::models()
+  std::optional<CollectiveForm> collectives;                    // the model's own (executor::form_of)
   ContentionForm contention = ContentionForm::calibrated;
   PacketSection packet;
   collective::Overrides nccl;
+
+  [[nodiscard]] const network::Model& traits() const { return network::find_model(model); }
+  // Flows that meet lose what packets lose.
+  [[nodiscard]] bool calibrated() const {
+    return contention == ContentionForm::calibrated && traits().calibrated;
+  }
 };
 
 struct RunSpec {

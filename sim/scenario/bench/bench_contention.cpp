@@ -37,7 +37,7 @@ network::HeldMessage way_of(const topology::Topology& topology, std::span<const 
 BenchContention::BenchContention(const Scenario& scenario, const topology::Topology& topology,
                                  std::span<const executor::CapacityChange> slower)
     : topology_(topology), slower_(slower) {
-  if (scenario.network.model != "flow" || scenario.network.contention != ContentionForm::calibrated) return;
+  if (!scenario.network.calibrated()) return;
   options_.congestion = shipped_congestion();
   options_.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
   for (std::size_t l = 0; l < topology.links().size(); ++l)

@@ -84,7 +84,7 @@ void Testbed::renew() {
 void Testbed::renew_with_contention() {
   renew();
   flows_.clear();
-  if (scenario_.network.model == "flow") contention_.emplace(scenario_, topology_, faults_.slower);
+  if (scenario_.network.calibrated()) contention_.emplace(scenario_, topology_, faults_.slower);
 }
 
 // Traffic between two NICs uses their cables, also within one node if the fabric connects them.

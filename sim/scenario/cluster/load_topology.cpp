@@ -53,7 +53,7 @@ topology::BuildOptions build_options(const Scenario& scenario) {
     };
     build.ethernet = bytes(false), build.infiniband = bytes(true);
   }
-  if (scenario.network.model != "packet") return build;
+  if (!scenario.network.traits().packets) return build;
   // The packet model needs every switch separately; the fluid models do not (topology/build.hpp).
   build.merge_switches_above = std::numeric_limits<int>::max();
   // Packets that choose paths individually fill parallel cables evenly; packets of one flow or flowlet share
@@ -65,7 +65,7 @@ topology::BuildOptions build_options(const Scenario& scenario) {
 }
 
 void as_packets_choose(const Scenario& scenario, topology::Topology& topology) {
-  if (scenario.network.model != "packet") return;
+  if (!scenario.network.traits().packets) return;
   topology.dragonfly_dimensions.clear();
   if (topology.routing == topology::Routing::ecmp &&
       scenario.network.packet.spec.path == network::packet::PathChoice::flowlet)

@@ -191,14 +191,14 @@ void find_detours(const Scenario& scenario, const topology::Topology& topology,
       topology.routing != topology::Routing::adaptive)
     return;
   if (topology.dragonfly_dimensions.empty()) {
+    const bool packets = scenario.network.traits().packets;
     out.push_back({report::Severity::note,
                    fmt::format("{} between groups of the dragonfly take its shortest paths only: where few "
                                "groups talk to one another, detours through others would carry more",
-                               scenario.network.model == "packet" ? "packets" : "messages"),
+                               packets ? "packets" : "messages"),
                    "topology.fabric.routing",
-                   scenario.network.model == "packet"
-                       ? "--network flow takes them"
-                       : "topology.fabric.dimensions says which switches form a group"});
+                   packets ? "--network flow takes them"
+                           : "topology.fabric.dimensions says which switches form a group"});
     return;
   }
   std::uint32_t last = 0;  // group with a NIC
@@ -278,7 +278,7 @@ void find_ports_by_turns(const Scenario& scenario, const topology::Topology& top
 // All messages of a job use one lane, so there is nothing to arbitrate between lanes.
 void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
   const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
-  if (scenario.network.model != "packet" ||
+  if (!scenario.network.traits().packets ||
       (lanes.count <= 1 && lanes.weight.empty() && lanes.high_priority == 0))
     return;
   out.push_back({report::Severity::note,

@@ -32,7 +32,7 @@ class Check {
 
   std::vector<report::Finding> all() {
     packet_size();
-    if (scenario_.network.model != "packet") {
+    if (!scenario_.network.traits().packets) {
       unused();
       return std::move(found_);
     }
@@ -94,8 +94,7 @@ class Check {
     // Where packets choose their path, the flow model's losses depend on when PFC stops senders.
     const bool chosen =
         topology_.routing == topology::Routing::adaptive || topology_.routing == topology::Routing::spray;
-    const bool pauses = chosen && control_ == FlowControl::pfc && scenario_.network.model == "flow" &&
-                        scenario_.network.contention == ContentionForm::calibrated;
+    const bool pauses = chosen && control_ == FlowControl::pfc && scenario_.network.calibrated();
     std::vector<std::string> keys;
     bool set = false;
     for (std::size_t i = 0; i < section.size(); ++i) {
@@ -111,8 +110,7 @@ class Check {
     if (keys.empty()) return;
     // configs/calibration was measured with what a fabric runs where nothing is said.
     const bool calibrated = std::find(keys.begin(), keys.end(), "congestion_control") != keys.end() &&
-                            scenario_.network.model == "flow" &&
-                            scenario_.network.contention == ContentionForm::calibrated;
+                            scenario_.network.calibrated();
     const std::string losses =
         !calibrated   ? ""
         : infiniband_ ? ", whose calibrated losses are those without congestion control"

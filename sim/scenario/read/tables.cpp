@@ -6,10 +6,13 @@
 
 namespace topsim::scenario {
 namespace {
-std::vector<std::string> network_names() {
-  std::vector<std::string> names;
-  for (const network::Model& model : network::models()) names.emplace_back(model.name);
-  return names;
+// "pipelined; packet: steps; ..."
+std::string usual_forms() {
+  std::string text(name_of(CollectiveForm::pipelined));
+  for (const network::Model& model : network::models())
+    if (const CollectiveForm form = executor::usual_form(model); form != CollectiveForm::pipelined)
+      text += fmt::format("; {}: {}", model.name, name_of(form));
+  return text;
 }
 
 // The name of a device or link, or the number of a rank.
@@ -77,7 +80,7 @@ const config::Object<Scenario>& table(config::Type<Scenario>) {
 const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
   static const auto object =
       config::Object<NetworkSpec>("network", "How messages share links")
-          .field("model", &NetworkSpec::model, "Network model", config::one_of(network_names()))
+          .field("model", &NetworkSpec::model, "Network model", config::one_of(network::model_names()))
           .field("collectives", &NetworkSpec::collectives, "What a collective becomes on the wire",
                  config::names<CollectiveForm>(
                      {{"pipelined", CollectiveForm::pipelined,
@@ -85,7 +88,7 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
                       {"steps", CollectiveForm::steps, "every chunk of every step a message"},
                       {"hops", CollectiveForm::hops,
                        "every hop one message of all its bytes, at the rate of all its channels"}}),
-                 config::default_text("pipelined; packet: steps; simgrid: hops"))
+                 config::default_text(usual_forms()))
           .field("contention", &NetworkSpec::contention,
                  "What flows that meet on a RoCE or InfiniBand port lose",
                  config::names<ContentionForm>(

@@ -89,11 +89,10 @@ std::string crowd_text(const executor::Crowd& crowd, Duration whole, const topol
 void add_network_findings(const FoldedScenario& runs, const executor::RunOptions& run,
                           const executor::Outcome& outcome, bool interval, executor::Progress* progress,
                           report::Result& result) {
+  const network::Model& model = network::find_model(run.network);
   for (const std::string& remark : outcome.network_remarks)
-    result.findings.push_back({report::Severity::warning,
-                               remark,
-                               run.network == "packet" ? "network.packet" : "network.model",
-                               {}});
+    result.findings.push_back(
+        {report::Severity::warning, remark, model.packets ? "network.packet" : "network.model", {}});
   if (outcome.crowd) {
     std::string message =
         crowd_text(*outcome.crowd, outcome.end.time_since_epoch(), runs.router().topology());
@@ -103,7 +102,7 @@ void add_network_findings(const FoldedScenario& runs, const executor::RunOptions
            "--network packet shows it; congestion control or virtual lanes of their own "
            "keep others out of those queues"});
   }
-  if (run.network == "flow" && all_to_alls_are_hashed(runs.program(), runs.router()))
+  if (model.kind == network::ModelKind::flow && all_to_alls_are_hashed(runs.program(), runs.router()))
     result.findings.push_back(of_hashed_all_to_alls());
   if (outcome.least_efficiency >= 1 || !outcome.complete) return;
   report::Finding met;

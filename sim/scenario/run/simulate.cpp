@@ -186,7 +186,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.findings.push_back(std::move(finding));
   // Where the run itself took less than some seconds, whatever it printed or folded.
   constexpr std::uint64_t kMostEvents = 4'000'000;
-  const bool quick = (run.network == "flow" || run.network == "analytic") && outcome.events <= kMostEvents;
+  const bool quick = network::find_model(run.network).quick && outcome.events <= kMostEvents;
   for (report::Finding& finding : fault_costs(scenario, catalogue, prepared, options, outcome,
                                               simulated.result.step, options.further_runs && quick, progress))
     simulated.result.findings.push_back(std::move(finding));
