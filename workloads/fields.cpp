@@ -350,7 +350,7 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
 const Object<TraceSpec>& table(config::Type<TraceSpec>) {
   static const auto object =
       Object<TraceSpec>("trace", "A recorded or generated workload trace")
-          .field("format", &TraceSpec::format, "of the file", one_of({"chakra", "goal", "aicb", "native"}),
+          .field("format", &TraceSpec::format, "of the file", one_of(trace::format_names()),
                  config::required())
           .field("path", &TraceSpec::path, "relative to the scenario; Chakra: without .<rank>.et",
                  config::required())

@@ -177,7 +177,7 @@ const scenario::BenchCollective* collective_named(const std::string& word) {
 
 int run(const Options& options) {
   const scenario::BenchCollective* named = collective_named(options.what);
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   refuse_others_options(options, named != nullptr ? std::string(named->name) : options.what);
   if (!options.verb.empty() && options.verb != "send" && options.verb != "write")
     throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
@@ -202,14 +202,12 @@ int run(const Options& options) {
 
 Action configure_bench(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  std::string names;
-  for (const scenario::BenchCollective& each : scenario::bench_collectives()) {
-    names += (names.empty() ? "" : "|") + std::string(each.name);
-  }
-  for (const scenario::TrafficName& each : scenario::traffic_names()) names += "|" + std::string(each.name);
+  std::vector<std::string> names;
+  for (const scenario::BenchCollective& each : scenario::bench_collectives()) names.emplace_back(each.name);
+  for (const scenario::TrafficName& each : scenario::traffic_names()) names.emplace_back(each.name);
   add_option(app, "what", options->what, "A collective, or a pattern of messages")
       .required()
-      .type_name(names);
+      .type_name(word_list(names));
   options->scenario.declare(app);
   add_option(
       app, "-b,--minbytes", options->begin,
@@ -224,8 +222,9 @@ Action configure_bench(CLI::App& app) {
       .type_name("N")
       .range(1, 1024);
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
-      .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
-  add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
+      .type_name(word_list(scenario::algorithm_words()));
+  add_option(app, "--protocol", options->protocol, "Force a protocol")
+      .type_name(word_list(scenario::protocol_words()));
   add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N").range(1, 64);
   add_option(
       app, "--from", options->from,
@@ -247,7 +246,7 @@ Action configure_bench(CLI::App& app) {
   add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority (default 0)")
       .type_name("N")
       .range(0, static_cast<int>(network::packet::kMaxClasses) - 2);
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
+  add_format_option(app, options->format, kTableJson);
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

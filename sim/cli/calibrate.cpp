@@ -20,7 +20,7 @@ struct Options {
 };
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   if (options.seeds < 1) throw ConfigError("--seeds must be at least 1", "--seeds 5");
   network::packet::CalibrationOptions how;
   how.seeds = options.seeds;
@@ -38,8 +38,7 @@ Action configure_calibrate(CLI::App& app) {
   add_option(app, "--seeds", options->seeds, "Runs per entry (default 5); median, least and most are kept")
       .type_name("N");
   add_flag(app, "--quick", options->quick, "A few entries only");
-  add_option(app, "--format", options->format, "What is printed (default table); json is the committed file")
-      .type_name("table|json");
+  add_format_option(app, options->format, kTableJson, "json is the committed file");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

@@ -42,7 +42,7 @@ bool is_row(const std::string& key) {
 }
 
 void check(const Options& options) {
-  check_format(options.format, {"table", "md", "json"});
+  check_format(options.format, kTableMdJson);
   if (!options.fail_if.empty()) {
     const Condition condition = parse_condition(options.fail_if, Percent::of_baseline);
     if (!is_row(condition.key)) check_key(condition, report::comparison_keys());
@@ -231,9 +231,7 @@ Action configure_compare(CLI::App& app) {
              "(repeatable)")
       .type_name("PATH=VALUE")
       .one_each();
-  add_option(app, "--format", options->format,
-             "What is printed (default table); md: a memo with the bills of materials")
-      .type_name("table|md|json");
+  add_format_option(app, options->format, kTableMdJson, "md: a memo with the bills of materials");
   add_page(app, options->html, "The comparison as a page: one file that opens offline");
   add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
       .range(1, 100000)

@@ -28,7 +28,7 @@ struct Options {
 };
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   StudyInput input = read_study_input(options.file, options.changes);
   Inputs inputs{input.result ? "the result" : "the scenario", {options.file}};
   inputs.add(input.scenario);
@@ -85,7 +85,7 @@ Action configure_explain(CLI::App& app) {
       .required()
       .type_name("RESULT.json");
   options->changes.declare_changes(app);
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
+  add_format_option(app, options->format, kTableJson);
   add_page(app, options->html, "The page of the run, with what a faster part would buy");
   add_option(app, "--faster", options->faster, "By how much each part is made faster (default 10)")
       .range(0.1, 1000.0)

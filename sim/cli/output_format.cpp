@@ -1,5 +1,6 @@
 #include "sim/cli/output_format.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,12 +9,22 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/report/terminal.hpp"
 
 namespace topsim::cli {
 
-void check_format(const std::string& format, const std::vector<std::string>& known) {
-  check_word("output format", format, "formats", known);
+void add_format_option(CLI::App& app, std::string& format, std::span<const std::string_view> known,
+                       const std::string& remark) {
+  const std::vector<std::string> words(known.begin(), known.end());
+  add_option(
+      app, "--format", format,
+      fmt::format("What is printed (default {}){}{}", words.front(), remark.empty() ? "" : "; ", remark))
+      .type_name(word_list(words));
+}
+
+void check_format(const std::string& format, std::span<const std::string_view> known) {
+  check_word("output format", format, "formats", {known.begin(), known.end()});
 }
 
 void check_word(const std::string& what, const std::string& word, const std::string& all,

@@ -59,7 +59,7 @@ std::string progress_text(const study::PlanProgress& progress) {
 }
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   if (!options.out.empty()) report::check_place(options.out);
   const study::PlanOptions plan = plan_options(options);
   const topology::Catalogue catalogue = shipped_catalogue();
@@ -114,7 +114,7 @@ Action configure_plan(CLI::App& app) {
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")
       .not_empty()
       .type_name("FILE.json");
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
+  add_format_option(app, options->format, kTableJson);
   add_jobs(app, options->jobs);
   add_flag(app, "--exhaustive", options->exhaustive,
            "Simulate every plan that fits, also those that the bound excludes");

@@ -116,7 +116,7 @@ void refuse_overwriting(const Options& options) {
 }
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json", "csv"});
+  check_format(options.format, kTableJsonCsv);
   check_word("kind of progress", options.progress, "kinds", {"line", "json"});
   if (options.format == "csv" && (!options.ranks.empty() || !options.links.empty()))
     throw ConfigError("--rank and --link print text or JSON", "--format table or --format json");
@@ -167,7 +167,7 @@ int run(const Options& options) {
 Action configure_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json|csv");
+  add_format_option(app, options->format, kTableJsonCsv);
   add_option(app, "--out", options->out, "Write result.json, run.json, tables and the page there")
       .not_empty()
       .type_name("DIR");

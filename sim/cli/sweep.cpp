@@ -115,7 +115,7 @@ void say_what_was_there(const study::SweepProgress& progress, std::size_t stored
 }
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json", "csv"});
+  check_format(options.format, kTableJsonCsv);
   report::check_page(options.html);
   check_store(options.out);
   study::SweepRequest request = request_of(options);
@@ -178,7 +178,7 @@ Action configure_sweep(CLI::App& app) {
              "cost, accelerators, memory)")
       .separated_by(',')
       .type_name("KEY,KEY");
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json|csv");
+  add_format_option(app, options->format, kTableJsonCsv);
   add_page(app, options->html, "The sweep as a page: one file that opens offline");
   add_flag(app, "--all", options->all, "Every point in the table, not the first 20");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
@@ -27,7 +28,7 @@
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"
 #include "topology/import/import.hpp"
-#include "topology/import/nccl_xml.hpp"
+#include "topology/import/importers.hpp"
 #include "topology/validate/validate.hpp"
 
 namespace topsim::cli {
@@ -73,20 +74,40 @@ void write(const Options& options, const std::string& text) {
   std::cerr << "wrote " << options.out << '\n';
 }
 
+struct Exporter {
+  std::string name;                     // as --as writes it
+  std::vector<std::string> extensions;  // of files' names that imply it
+  std::string (*text_of)(const Topology&);
+};
+
+const std::vector<Exporter>& exporters() {
+  static const std::vector<Exporter> all{
+      {"json", {".json"}, topology::to_json},
+      {"nccl", {".xml"}, [](const Topology& t) { return topology::to_nccl_xml(t, 0); }},
+      {"svg", {".svg"}, topology::to_svg},
+      {"dot", {".dot", ".gv"}, topology::to_dot},
+      {"tree", {".txt"}, [](const Topology& t) { return topology::to_tree(t); }}};
+  return all;
+}
+
+std::vector<std::string> exporter_names() {
+  std::vector<std::string> names;
+  for (const Exporter& each : exporters()) names.push_back(each.name);
+  return names;
+}
+
 std::string in_format(const Topology& t, const std::string& format) {
-  if (format == "json") return topology::to_json(t);
-  if (format == "svg") return topology::to_svg(t);
-  if (format == "dot") return topology::to_dot(t);
-  if (format == "nccl") return topology::to_nccl_xml(t, 0);
-  if (format == "tree") return topology::to_tree(t);
-  throw ConfigError("no topology format \"" + format + '"', "formats: json, nccl, svg, dot, tree");
+  for (const Exporter& each : exporters())
+    if (each.name == format) return each.text_of(t);
+  throw ConfigError("no topology format \"" + format + '"', "formats: " + join(exporter_names()));
 }
 
 using Formats = std::vector<std::pair<std::string, std::string>>;  // by extension of a file's name
 
-const Formats& topology_formats() {
-  static const Formats formats{{".json", "json"}, {".xml", "nccl"}, {".svg", "svg"},
-                               {".dot", "dot"},   {".gv", "dot"},   {".txt", "tree"}};
+Formats topology_formats() {
+  Formats formats;
+  for (const Exporter& each : exporters())
+    for (const std::string& extension : each.extensions) formats.emplace_back(extension, each.name);
   return formats;
 }
 
@@ -190,27 +211,11 @@ int import(const Options& options) {
     throw ConfigError(fmt::format("--nodes {} builds nothing", options.nodes),
                       fmt::format("from 1 to {} equal boxes", kMostNodes));
   const std::string format = options.from.empty() ? topology::detect_format(text) : options.from;
+  const topology::Importer* importer = topology::find_importer(format);
   const auto print = [&](const Topology& t) {
     write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));
   };
-  if (format == "nccl") {
-    topology::NcclXmlOptions how;
-    how.catalogue = &catalogue;
-    how.nic_link = options.nic_link;
-    how.nodes = options.nodes;
-    how.accelerator = options.accelerator;
-    how.name = path;
-    const auto read = topology::read_nccl_xml(text, how);
-    tell(read.findings);
-    print(read.topology);
-    return kOk;
-  }
-  topology::ImportOptions how;
-  how.name = path;
-  how.accelerator = options.accelerator;
-  how.nic_link = options.nic_link;
-  if (!options.accelerator.empty()) how.figures = &catalogue.accelerator(options.accelerator);
-  if (options.nodes > 1)
+  if (options.nodes > 1 && (importer == nullptr || !importer->builds_nodes))
     throw ConfigError("--nodes is for NCCL's XML: " + path + " describes what there is", "");
   if (format.empty() && text.find("<graphs") != std::string::npos)
     throw ConfigError(path + " is NCCL's graph, the rings and trees that it chose, and no topology",
@@ -218,16 +223,13 @@ int import(const Options& options) {
   if (format.empty() && text.find("\nHca ") != std::string::npos)
     throw ConfigError(path + " is a network for ibsim, and no topology that is known here",
                       "run ibnetdiscover on what ibsim simulates: its output is read");
-  if (format != "smi" && format != "ibnet" && format != "hwloc")
-    throw ConfigError(
-        path + " is no topology that is known here",
-        "--from nccl (topology XML), hwloc (lstopo --of xml), smi (nvidia-smi topo -m) or ibnet "
-        "(ibnetdiscover)");
-  const auto read = format == "smi"     ? topology::read_nvidia_smi(text, how)
-                    : format == "hwloc" ? topology::read_hwloc_xml(text, how)
-                                        : topology::read_ibnetdiscover(text, how);
+  if (importer == nullptr)
+    throw ConfigError(path + " is no topology that is known here", "--from " + topology::importer_hints());
+  const topology::ReadTopology read =
+      importer->read(text, {catalogue, path, options.accelerator, options.nic_link, options.nodes});
   tell(read.findings);
-  print(topology::build(read.spec, catalogue));
+  const auto* spec = std::get_if<topology::TopologySpec>(&read.what);
+  print(spec != nullptr ? topology::build(*spec, catalogue) : std::get<Topology>(read.what));
   return kOk;
 }
 
@@ -246,7 +248,7 @@ std::string bill_of_materials(const Options& options) {
   const std::string format = format_of(options, bill_formats(), "table", "--format");
   if (format == "json") return report::bom_json(cost);
   if (format == "csv") return report::bom_csv(cost);
-  check_format(format, {"table", "json", "csv"});
+  check_format(format, kTableJsonCsv);
   return report::bom_table(cost, report::options_of_stdout().columns);
 }
 
@@ -264,7 +266,7 @@ int list() {
 Action configure_topo(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   Subcommands commands(app);
-  const auto sub = [&](const char* name, const char* text, Action run,
+  const auto sub = [&](const char* name, const std::string& text, Action run,
                        bool reads_scenario = true) -> CLI::App& {
     CLI::App& command = commands.add(name, text, std::move(run));
     if (reads_scenario) options->scenario.declare_topology(command);
@@ -273,7 +275,7 @@ Action configure_topo(CLI::App& app) {
   const auto output = [&](CLI::App& command) {
     add_option(command, "-o,--out", options->out, "Write there instead of stdout").type_name("FILE");
     add_option(command, "--as", options->as, "Format (default: by the file's name)")
-        .type_name("json|nccl|svg|dot|tree");
+        .type_name(word_list(exporter_names()));
   };
   sub("show", "A readable tree of a scenario's topology, a topology file, or a node of the catalogue",
       [options] {
@@ -298,11 +300,10 @@ Action configure_topo(CLI::App& app) {
     return kOk;
   }));
   CLI::App& importer = sub(
-      "import", "From NCCL's topology XML, hwloc's XML, nvidia-smi topo -m, or ibnetdiscover",
-      [options] { return import(*options); }, false);
+      "import", "From " + topology::importer_inputs(), [options] { return import(*options); }, false);
   add_option(importer, "FILE", options->file, "What the tool wrote").required();
   add_option(importer, "--from", options->from, "Its kind (default: by its content)")
-      .type_name("nccl|hwloc|smi|ibnet");
+      .type_name(word_list(topology::importer_names()));
   add_option(importer, "--nodes", options->nodes, "NCCL: equal boxes to build (default 1)").type_name("N");
   add_option(importer, "--gpu", options->accelerator, "Catalogue name of the accelerators").type_name("ID");
   add_option(importer, "--nic-link", options->nic_link,
@@ -315,7 +316,7 @@ Action configure_topo(CLI::App& app) {
             write(*options, bill_of_materials(*options));
             return kOk;
           });
-  add_option(bom, "--format", options->as, "What is printed (default table)").type_name("table|json|csv");
+  add_format_option(bom, options->as, kTableJsonCsv);
   add_option(bom, "-o,--out", options->out, "Write there instead of stdout").type_name("FILE");
   sub(
       "list", "Nodes and fabrics of the catalogue", [] { return list(); }, false);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
@@ -38,9 +39,8 @@ trace::Trace load(const Options& options) {
   if (!std::filesystem::exists(options.file, error))
     if (const std::string shipped = scenario::find_shipped(options.file, shipped_library()); !shipped.empty())
       spec.path = shipped;
-  if (!options.from.empty() && options.from != "chakra" && options.from != "goal" && options.from != "aicb" &&
-      options.from != "native")
-    throw ConfigError("no trace format \"" + options.from + '"', "formats: chakra, goal, aicb, native");
+  if (!options.from.empty() && trace::find_format(options.from) == nullptr)
+    throw ConfigError("no trace format \"" + options.from + '"', "formats: " + join(trace::format_names()));
   spec.format = options.from;
   spec.groups = options.groups;
   trace::Trace loaded = trace::load(spec, {}, options.ranks);
@@ -127,7 +127,7 @@ std::string text_of(const trace::Trace& t, const Totals& sum) {
 }
 
 int info(const Options& options) {
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   const trace::Trace t = load(options);
   const Totals sum = totals_of(t);
   std::cout << (options.format == "json" ? config::to_text(json_of(t, sum)) + '\n' : text_of(t, sum));
@@ -140,22 +140,25 @@ void write(const std::string& path, const std::string& text) {
 }
 
 int convert(const Options& options) {
-  if (options.to != "native" && options.to != "chakra" && options.to != "goal")
-    throw ConfigError("no trace is written as \"" + options.to + '"', "formats: native, chakra, goal");
+  const trace::Format* format = trace::find_format(options.to);
+  if (format == nullptr || (format->write == nullptr && format->write_ranks == nullptr))
+    throw ConfigError("no trace is written as \"" + options.to + '"',
+                      "formats: " + join(trace::written_names()));
   check_outputs({"the trace", {options.file, options.groups}}, {{"-o", options.out}});
   const trace::Trace t = load(options);
   for (const std::string& note : t.notes) std::cerr << "note: " << note << '\n';
-  for (const std::string& note : trace::left_out(t, options.to)) std::cerr << "note: " << note << '\n';
-  if (options.to == "chakra") {
+  if (format->left_out != nullptr)
+    for (const std::string& note : format->left_out(t)) std::cerr << "note: " << note << '\n';
+  if (format->write_ranks != nullptr) {
     if (options.out.empty())
       throw ConfigError("a Chakra trace is one file a rank", "name them: -o folder/name");
-    const trace::ChakraFiles files = trace::write_chakra(t);
+    const trace::ChakraFiles files = format->write_ranks(t);
     for (std::size_t r = 0; r < files.ranks.size(); ++r)
       write(fmt::format("{}.{}.et", options.out, r), files.ranks[r]);
     write(options.out + ".json", files.groups);
     return kOk;
   }
-  const std::string text = options.to == "goal" ? trace::write_goal(t) : trace::write_native(t);
+  const std::string text = format->write(t);
   if (options.out.empty()) {
     std::cout << text;
   } else {
@@ -176,14 +179,16 @@ Action configure_trace(CLI::App& app) {
     add_option(*command, "FILE", options->file, "A trace; Chakra: its folder, or the files without .0.et")
         .required();
     add_option(*command, "--from", options->from, "Its format (default: by its content)")
-        .type_name("chakra|goal|aicb|native");
+        .type_name(word_list(trace::format_names()));
     add_option(*command, "--groups", options->groups, "Chakra: JSON file of process groups")
         .type_name("FILE");
     add_option(*command, "--ranks", options->ranks, "Ranks of a job whose trace does not say (aicb)")
         .type_name("N");
   }
-  add_option(tell, "--format", options->format, "What is printed (default table)").type_name("table|json");
-  add_option(change, "--to", options->to, "Format to write").type_name("native|chakra|goal").required();
+  add_format_option(tell, options->format, kTableJson);
+  add_option(change, "--to", options->to, "Format to write")
+      .type_name(word_list(trace::written_names()))
+      .required();
   add_option(change, "-o,--out", options->out,
              "Write there instead of stdout; Chakra: folder/name of the files")
       .type_name("FILE");

@@ -26,7 +26,7 @@ struct Options {
 };
 
 int run(const Options& options) {
-  check_format(options.format, {"table", "json"});
+  check_format(options.format, kTableJson);
   report::check_page(options.html);
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = shipped_catalogue();
@@ -60,7 +60,7 @@ Action configure_validate(CLI::App& app) {
              "Files, families or cases of configs/validation, or a file of your own; all of "
              "configs/validation when left out")
       .type_name("CASE");
-  add_option(app, "--format", options->format, "What is printed (default table)").type_name("table|json");
+  add_format_option(app, options->format, kTableJson);
   add_page(app, options->html, "Predicted against published as a page that opens offline");
   add_flag(app, "--each", options->each, "Also a line for each case");
   add_jobs(app, options->jobs);

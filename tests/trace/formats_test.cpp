@@ -107,8 +107,9 @@ TEST(Formats, WhatTheyHaveNoWordForIsSaid) {
           {"id": 1, "kind": "host", "duration": "1 us"},
           {"id": 2, "kind": "compute", "duration": "1 us", "processor": 2}]}]})",
       "x.json");
-  EXPECT_THAT(left_out(trace, "chakra"), testing::ElementsAre(HasSubstr("2 nodes of processors")));
-  EXPECT_THAT(left_out(trace, "goal"), testing::ElementsAre(HasSubstr("2 host nodes")));
-  EXPECT_THAT(left_out(trace, "native"), testing::IsEmpty());
+  EXPECT_THAT(left_out_of_chakra(trace), testing::ElementsAre(HasSubstr("2 nodes of processors")));
+  EXPECT_THAT(left_out_of_goal(trace), testing::ElementsAre(HasSubstr("2 host nodes")));
+  ASSERT_NE(find_format("native"), nullptr);
+  EXPECT_EQ(find_format("native")->left_out, nullptr);
 }
 }  // namespace topsim::workloads::trace::formats_test

@@ -35,6 +35,6 @@ struct Imported {
 // numbers and UUIDs are left out.
 [[nodiscard]] Imported read_hwloc_xml(std::string_view text, const ImportOptions& options);
 
-// "nccl", "hwloc", "smi", "ibnet", or empty when the text is none of them.
+// The name of the text's importer (importers.hpp), or empty when there is none.
 [[nodiscard]] std::string detect_format(std::string_view text);
 }  // namespace topsim::topology

@@ -15,21 +15,21 @@ std::size_t count(const Trace& trace, const std::function<bool(const Node&)>& wh
 }
 }  // namespace
 
-std::vector<std::string> left_out(const Trace& trace, std::string_view format) {
-  std::vector<std::string> sentences;
+std::vector<std::string> left_out_of_chakra(const Trace& trace) {
   const auto works = [](const Node& node) { return node.kind == Kind::compute || node.kind == Kind::host; };
-  if (format == "chakra") {
-    if (const auto found = count(trace, [&](const Node& n) { return works(n) && n.processor > 0; }))
+  const auto found = count(trace, [&](const Node& n) { return works(n) && n.processor > 0; });
+  if (found == 0) return {};
+  return {fmt::format("{} nodes of processors beside the first run on it, the only one that Chakra knows",
+                      found)};
+}
+
+std::vector<std::string> left_out_of_goal(const Trace& trace) {
+  std::vector<std::string> sentences;
+  const auto is = [](Kind kind) { return [kind](const Node& node) { return node.kind == kind; }; };
+  for (const auto& [kind, name] : {std::pair{Kind::host, "host"}, std::pair{Kind::memory, "memory"}})
+    if (const auto found = count(trace, is(kind)))
       sentences.push_back(fmt::format(
-          "{} nodes of processors beside the first run on it, the only one that Chakra knows", found));
-  }
-  if (format == "goal") {
-    const auto is = [](Kind kind) { return [kind](const Node& node) { return node.kind == kind; }; };
-    for (const auto& [kind, name] : {std::pair{Kind::host, "host"}, std::pair{Kind::memory, "memory"}})
-      if (const auto found = count(trace, is(kind)))
-        sentences.push_back(fmt::format(
-            "{} {} nodes compute on a cpu of their rank, the only place that GOAL knows", found, name));
-  }
+          "{} {} nodes compute on a cpu of their rank, the only place that GOAL knows", found, name));
   return sentences;
 }
 }  // namespace topsim::workloads::trace

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
 #include "topology/import/encoding.hpp"
 #include "workloads/trace/formats.hpp"
 
@@ -131,13 +132,38 @@ std::string groups_file(const TraceSpec& spec, const ChakraPaths& paths, const s
   return fs::is_regular_file(usual, error) ? usual : std::string();
 }
 
-Trace load_chakra(const TraceSpec& spec, const std::string& path, const std::string& folder) {
+Trace load_ranks(const Format& format, const TraceSpec& spec, const std::string& path,
+                 const std::string& folder) {
   const ChakraPaths paths = chakra_paths(path);
   std::vector<std::string> bytes;
   for (const std::string& file : paths.ranks) bytes.push_back(read_file(file));
   const std::string groups = groups_file(spec, paths, folder);
   const std::string text = groups.empty() ? std::string() : read_file(groups);
-  return read_chakra(paths.ranks, bytes, text, groups.empty() ? paths.prefix + ".json" : groups);
+  return format.read_ranks(paths.ranks, bytes, text, groups.empty() ? paths.prefix + ".json" : groups);
+}
+
+// As detect_format(), of a file's text.
+const Format& format_of(const std::string& text, const std::string& path) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) fail(path, "the file is empty");
+  topology::refuse_utf16(text, path);
+  const std::string_view begin = std::string_view(text).substr(first);
+  if (begin.front() == '{') refuse_others_json(begin, path);
+  for (const bool loose : {false, true})
+    for (const Format& each : formats())
+      if (each.loose == loose && each.is != nullptr && each.is(begin)) return each;
+  std::vector<std::string> known;
+  for (const Format& each : formats())
+    known.push_back(each.sign.empty() ? std::string(each.name)
+                                      : fmt::format("{} ({})", each.name, each.sign));
+  fail(path, "no trace that topsim knows", "formats: " + join(known));
+}
+
+// The format that the trace is said to have, else the one that it has.
+const Format& format_of(const TraceSpec& spec, const std::string& path) {
+  const std::string name = spec.format.empty() ? detect_format(path) : spec.format;
+  if (const Format* format = find_format(name)) return *format;
+  throw ConfigError("no trace format \"" + name + '"', "formats: " + join(format_names()));
 }
 }  // namespace
 
@@ -156,24 +182,12 @@ std::string detect_format(const std::string& path) {
   std::error_code error;
   const bool file = fs::is_regular_file(path, error);
   if (!file || rank_of(fs::path(path).filename().string()).second >= 0) return "chakra";
-  const std::string text = read_file(path);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) fail(path, "the file is empty");
-  topology::refuse_utf16(text, path);
-  if (text[first] == '{') {
-    refuse_others_json(std::string_view(text).substr(first), path);
-    return "native";
-  }
-  for (const char* policy : {"HYBRID_", "DATA", "MODEL", "MICRO", "DISTRIBUTED_INFERENCE"})
-    if (text.compare(first, std::char_traits<char>::length(policy), policy) == 0) return "aicb";
-  if (text.find("num_ranks") != std::string::npos || text[first] == '/') return "goal";
-  fail(path, "no trace that topsim knows",
-       "formats: chakra (NAME.0.et), goal (num_ranks ...), aicb, native (topsim.trace/1)");
+  return std::string(format_of(read_file(path), path).name);
 }
 
 std::vector<std::string> files_of(const TraceSpec& spec, const std::string& folder) {
   const std::string path = find_path(spec.path, folder);
-  if ((spec.format.empty() ? detect_format(path) : spec.format) != "chakra") return {path};
+  if (format_of(spec, path).read != nullptr) return {path};
   const ChakraPaths paths = chakra_paths(path);
   std::vector<std::string> files = paths.ranks;
   if (const std::string groups = groups_file(spec, paths, folder); !groups.empty()) files.push_back(groups);
@@ -199,12 +213,9 @@ void check_format(const std::string& path, const std::string& said) {
 
 Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks) {
   const std::string path = find_path(spec.path, folder);
-  const std::string format = spec.format.empty() ? detect_format(path) : spec.format;
-  if (format == "chakra") return load_chakra(spec, path, folder);
-  if (!spec.format.empty()) check_format(path, format);
-  const std::string text = read_file(path);
-  if (format == "goal") return read_goal(text, path);
-  if (format == "aicb") return read_aicb(text, path, ranks);
-  return read_native(text, path);
+  const Format& format = format_of(spec, path);
+  if (format.read_ranks != nullptr) return load_ranks(format, spec, path, folder);
+  if (!spec.format.empty()) check_format(path, spec.format);
+  return format.read(read_file(path), path, ranks);
 }
 }  // namespace topsim::workloads::trace

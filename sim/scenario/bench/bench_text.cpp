@@ -27,6 +27,8 @@ constexpr BenchCollective kCollectives[] = {{CollectiveKind::all_reduce, "all_re
                                             {CollectiveKind::all_to_all, "alltoall", "none", -1},
                                             {CollectiveKind::send_recv, "sendrecv", "sum", -1}};
 
+constexpr Algorithm kLastOfNccl = Algorithm::pat;  // those after it are not NCCL's to choose
+
 ConfigError unknown(const std::string& what, const std::string& text, const std::vector<std::string>& known) {
   const auto close = closest(text, known);
   return ConfigError("no " + what + " \"" + text + '"',
@@ -46,6 +48,14 @@ Enum value_named(const std::string& what, const std::string& text, Enum last) {
   }
   throw unknown(what, text, known);
 }
+template <class Enum>
+std::vector<std::string> words_up_to(Enum last) {
+  std::vector<std::string> words;
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    words.push_back(lower_case(collective::name_of(static_cast<Enum>(i))));
+  return words;
+}
+
 // A figure in seven columns, as in nccl-tests: the larger, the fewer decimals.
 std::string time_text(double us) {
   return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
@@ -97,6 +107,14 @@ Bytes bench_size(const std::string& text) {
   return Bytes(std::llround(number * std::pow(1024, power)));
 }
 
+std::vector<std::string> algorithm_words() {
+  return words_up_to(kLastOfNccl);
+}
+
+std::vector<std::string> protocol_words() {
+  return words_up_to(Protocol::simple);
+}
+
 void refuse_choices(std::string_view what, const std::string& algorithm, const std::string& protocol,
                     int channels) {
   for (const auto& [choice, given] : {std::pair("algorithm", !algorithm.empty()),
@@ -117,7 +135,7 @@ void force(Scenario& scenario, const BenchCollective& what, const std::string& a
   if (what.kind == CollectiveKind::all_to_all || what.kind == CollectiveKind::send_recv)
     refuse_choices(what.name, algorithm, protocol, channels);
   collective::Overrides& forced = scenario.network.nccl;
-  if (!algorithm.empty()) forced.algorithm = value_named("algorithm", algorithm, Algorithm::pat);
+  if (!algorithm.empty()) forced.algorithm = value_named("algorithm", algorithm, kLastOfNccl);
   if (!protocol.empty()) forced.protocol = value_named("protocol", protocol, Protocol::simple);
   if (channels > 0) forced.channels = channels;
 }

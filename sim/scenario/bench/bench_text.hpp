@@ -24,6 +24,9 @@ struct BenchCollective {
 // that NCCL has not, and for a collective that has nothing to choose.
 void force(Scenario& scenario, const BenchCollective& what, const std::string& algorithm,
            const std::string& protocol, int channels);
+// The words of these choices, in NCCL's order.
+[[nodiscard]] std::vector<std::string> algorithm_words();
+[[nodiscard]] std::vector<std::string> protocol_words();
 // Throws ConfigError where any of them is given: messages of `what` go straight to their receivers.
 void refuse_choices(std::string_view what, const std::string& algorithm, const std::string& protocol,
                     int channels);
