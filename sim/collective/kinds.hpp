@@ -1,4 +1,5 @@
-// What kinds of collectives have in common. Nothing may follow from the order of the enumerators.
+// What kinds of collectives have in common. The tuner's tables alone follow the order of the enumerators, and
+// check it (nccl/tuner.hpp).
 #pragma once
 
 #include "sim/program/program.hpp"

@@ -30,7 +30,8 @@ struct Known {
   std::optional<Interval> price;
   std::string source;
   bool unsourced = false, estimated = false;
-  std::string basis = {}, priced_as = {};
+  std::optional<PriceBasis> basis = {};
+  std::string priced_as = {};
 };
 
 // Whether it has no text as its source, in the notation of configs/hardware.
@@ -38,19 +39,13 @@ bool remembered(std::string_view source) {
   return source.starts_with("recalled:");
 }
 
-bool is_estimate(const topology::Price& offer) {
-  return offer.kind.find("estimate") != std::string::npos;
-}
-
-// The kind of the offer that is nearest to the usual price.
-std::string basis_of(const topology::PriceEntry& entry) {
+// Of the offer that is nearest to the usual price.
+PriceBasis basis_of(const topology::PriceEntry& entry) {
   const auto away = [&](const topology::Price& offer) { return std::abs(offer.dollars - entry.use); };
-  const auto nearest =
-      std::min_element(entry.offers.begin(), entry.offers.end(),
-                       [&](const topology::Price& a, const topology::Price& b) { return away(a) < away(b); });
-  if (is_estimate(*nearest)) return "estimate";
-  const bool list = nearest->kind.find("list") != std::string::npos || nearest->kind == "MSRP";
-  return list ? "list" : "street";
+  return std::min_element(
+             entry.offers.begin(), entry.offers.end(),
+             [&](const topology::Price& a, const topology::Price& b) { return away(a) < away(b); })
+      ->basis;
 }
 
 std::string describe(const topology::PriceEntry& entry) {
@@ -159,14 +154,17 @@ class Counter {
       quoted_.insert(id);
       const double low = quote->second.front();
       const double high = quote->second.back();
-      return {Interval{low, (low + high) / 2, high}, "quote", false, false, "quote"};
+      return {Interval{low, (low + high) / 2, high}, "quote", false, false, PriceBasis::quote};
     }
     const topology::PriceEntry* entry = catalogue_.price(id);
     if (entry == nullptr) return {};
     const bool unsourced = std::all_of(entry->offers.begin(), entry->offers.end(),
                                        [](const topology::Price& offer) { return remembered(offer.source); });
-    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced,
-            std::all_of(entry->offers.begin(), entry->offers.end(), is_estimate), basis_of(*entry)};
+    const bool estimated =
+        std::all_of(entry->offers.begin(), entry->offers.end(),
+                    [](const topology::Price& offer) { return offer.basis == PriceBasis::estimate; });
+    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced, estimated,
+            basis_of(*entry)};
   }
 
   // A recipe derived from another one (HGX from DGX) takes that one's price if it has no offers of its own.
@@ -295,7 +293,7 @@ class Counter {
         price = {chooser_.price(cable, link), cable.entry->source, remembered(cable.entry->source)};
       add(BomCategory::cable, cable.entry->id,
           fmt::format("{}, {:.0f} m{}", cable.entry->name, cable.length.value(),
-                      cable.entry->kind == "transceiver" ? ", 2 modules" : ""),
+                      cable.entry->kind == topology::CableKind::transceiver ? ", 2 modules" : ""),
           link.count, 2 * cable.entry->power.value(), price);
     }
   }

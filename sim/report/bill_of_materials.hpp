@@ -17,10 +17,13 @@
 #include "sim/report/cost_spec.hpp"
 #include "sim/report/interval.hpp"
 #include "topology/catalogue.hpp"
+#include "topology/catalogue/price_entry.hpp"
 #include "topology/spec.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::report {
+
+using topology::PriceBasis;
 
 enum class BomCategory : std::uint8_t { server, accelerator, nic, network_switch, cable };
 [[nodiscard]] std::string_view name_of(BomCategory category);
@@ -29,14 +32,14 @@ struct BomItem {
   BomCategory category = BomCategory::server;
   std::string id, name;
   std::int64_t count = 0;
-  std::optional<Interval> price;  // USD each
-  std::string price_source;       // "4 offers, 2024-08 to 2026"; "quote"
-  double watts = 0;               // each, at full load
-  bool included = false;          // in a server's price and power: counted, not added up
-  bool unsourced = false;         // the price rests only on remembered figures
-  bool estimated = false;         // the price rests only on estimates
-  std::string basis{};            // of the usual price: "list", "street", "estimate", "quote"
-  std::string priced_as{};        // the other machine whose price it is; empty: its own
+  std::optional<Interval> price;      // USD each
+  std::string price_source;           // "4 offers, 2024-08 to 2026"; "quote"
+  double watts = 0;                   // each, at full load
+  bool included = false;              // in a server's price and power: counted, not added up
+  bool unsourced = false;             // the price rests only on remembered figures
+  bool estimated = false;             // the price rests only on estimates
+  std::optional<PriceBasis> basis{};  // of the usual price; unset for a cable priced by its parts
+  std::string priced_as{};            // the other machine whose price it is; empty: its own
   // Switches, cables and NICs that are not part of a server's price.
   [[nodiscard]] bool is_fabric() const {
     return category != BomCategory::server && category != BomCategory::accelerator;

@@ -132,7 +132,7 @@ std::string bom_json(const CostModel& cost) {
                      {"included_in_server", item.included},
                      {"usd_each", item.price ? bounds_json(*item.price) : json()},
                      {"price_source", item.price_source},
-                     {"basis", item.basis},
+                     {"basis", item.basis ? name_of(*item.basis) : ""},
                      {"of", item.priced_as.empty() ? item.id : item.priced_as},
                      {"watts_each", item.watts}});
   }

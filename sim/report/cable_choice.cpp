@@ -49,7 +49,7 @@ Interval CableChooser::price(const ChosenCable& chosen, const topology::Link& li
   const topology::CableEntry& cable = *chosen.entry;
   const double usual = cable.price(chosen.length);
   const double low = usual * cable.cheapest, high = usual * std::max(1.0, cable.dearest);
-  if (cable.kind != "transceiver") return {low, usual, high};
+  if (cable.kind != topology::CableKind::transceiver) return {low, usual, high};
   return at_nvidia(link) ? Interval{usual, usual, high} : Interval{low, (low + usual) / 2, usual};
 }
 

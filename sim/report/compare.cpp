@@ -16,6 +16,7 @@
 namespace topsim::report {
 namespace {
 using executor::Reason;
+using topology::LinkKind;
 
 // Collects the values of rows. `weight`: the effect of one unit of difference, in steps of the baseline.
 class Rows {
@@ -114,8 +115,9 @@ void add_links(Rows& rows, std::size_t c, const Result& result) {
   std::map<std::string, double> mean;
   for (const LinkRow& each : result.links) {
     // Fabrics of different kinds are compared with each other, so they share a row.
-    const bool fabric = each.kind == "infiniband" || each.kind == "ethernet" || each.kind == "torus";
-    double& most = mean["links." + (fabric ? std::string("fabric") : each.kind) + ".utilization"];
+    const bool fabric =
+        each.kind == LinkKind::infiniband || each.kind == LinkKind::ethernet || each.kind == LinkKind::torus;
+    double& most = mean[fmt::format("links.{}.utilization", fabric ? "fabric" : name_of(each.kind))];
     most = std::max(most, each.utilization);
   }
   // A busier link is not a loss in itself: a hundredth, which ranks it below what costs time.

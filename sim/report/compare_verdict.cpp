@@ -259,11 +259,18 @@ const BomItem* server_of(const Candidate& each) {
 std::string other_basis(std::span<const Candidate> candidates, std::size_t c) {
   const BomItem *a = server_of(candidates[0]), *b = server_of(candidates[c]);
   if (a == nullptr || b == nullptr || a->basis == b->basis) return "";
-  const auto words = [](const BomItem& item) {
-    return item.id + (item.basis == "list"     ? " stands at its list price"
-                      : item.basis == "street" ? " at what buyers were offered"
-                      : item.basis == "quote"  ? " at your quote"
-                                               : " at estimates");
+  const auto words = [](const BomItem& item) -> std::string {
+    switch (item.basis.value_or(PriceBasis::estimate)) {
+      case PriceBasis::list:
+        return item.id + " stands at its list price";
+      case PriceBasis::street:
+        return item.id + " at what buyers were offered";
+      case PriceBasis::quote:
+        return item.id + " at your quote";
+      case PriceBasis::estimate:
+        break;
+    }
+    return item.id + " at estimates";
   };
   return fmt::format("prices of different kinds: {}, {}; quotes for both (cost.prices) would compare alike",
                      words(*a), words(*b));
@@ -278,8 +285,9 @@ bool reduces_in_switches(const Candidate& each) {
 
 // A setting of InfiniBand that the comparison leaves unchanged.
 std::string sharp_hint(const Result& result) {
-  const bool infiniband = std::any_of(result.links.begin(), result.links.end(),
-                                      [](const LinkRow& l) { return l.kind == "infiniband"; });
+  const bool infiniband = std::any_of(result.links.begin(), result.links.end(), [](const LinkRow& l) {
+    return l.kind == topology::LinkKind::infiniband;
+  });
   if (!infiniband) return "";
   return " reduces in its NICs and accelerators: --with topology.fabric.sharp=true adds it with SHARP in the "
          "switches";

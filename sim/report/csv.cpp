@@ -65,7 +65,7 @@ std::string links_csv(const Result& result) {
       "scenario,id,count,kind,type,from,to,capacity,bytes,utilization,peak_utilization,busy_seconds\n";
   for (const LinkRow& each : result.links) {
     row(out, "{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(result.name), csv_field(each.id), each.count,
-        each.kind, csv_field(each.type), csv_field(each.from), csv_field(each.to), each.capacity,
+        name_of(each.kind), csv_field(each.type), csv_field(each.from), csv_field(each.to), each.capacity,
         each.bytes.value(), each.utilization, each.peak_utilization, si(each.busy));
   }
   return out;

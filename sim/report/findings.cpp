@@ -19,6 +19,7 @@ double share_of_step(const Result& result, executor::Reason reason) {
 
 namespace {
 using executor::Reason;
+using topology::LinkKind;
 
 void find_partial(const FindingContext& context, Findings& out) {
   if (context.result.complete) return;
@@ -111,7 +112,7 @@ void find_slowed(const FindingContext& context, Findings& out) {
   constexpr double kLong = 0.2;
   const LinkRow* fabric = nullptr;
   for (const LinkRow& row : result.links)
-    if ((row.kind == "infiniband" || row.kind == "ethernet") && row.utilization >= kLong &&
+    if ((row.kind == LinkKind::infiniband || row.kind == LinkKind::ethernet) && row.utilization >= kLong &&
         (fabric == nullptr || row.utilization > fabric->utilization))
       fabric = &row;
   if (fabric != nullptr)

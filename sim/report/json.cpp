@@ -114,7 +114,7 @@ void add(const LinkRow& row, RowText& out) {
   out.add("count", row.count);
   out.add("from", row.from);
   out.add("id", row.id);
-  out.add("kind", row.kind);
+  out.add("kind", name_of(row.kind));
   out.add("members", row.members);
   out.add("peak_utilization", row.peak_utilization);
   out.add("to", row.to);

@@ -60,7 +60,7 @@ LinkRow link_of(const json& value) {
   LinkRow row;
   row.id = value.at("id");
   row.count = value.at("count");
-  row.kind = value.at("kind");
+  row.kind = topology::link_kind(value.at("kind").get<std::string>()).value_or(topology::LinkKind::other);
   row.type = value.at("type");
   row.from = value.at("from");
   row.to = value.at("to");

@@ -54,7 +54,7 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
     LinkRow row;
     row.id = topology.name(id);
     row.count = static_cast<std::uint32_t>(each.members.size());
-    row.kind = name_of(link.kind);
+    row.kind = link.kind;
     row.type = name_with_speed(topology, link);
     row.from = topology.name(link.from);
     row.to = topology.name(link.to);

@@ -89,7 +89,7 @@ Members find_members(const Result& result, const topology::Topology& topology,
       row.id = each.of > 1 ? each.from + " -> " + each.to + each.cable : topology.name(each.link);
       row.count = 1;
       row.members = to_spans(std::array{each.link.value});
-      row.kind = name_of(facts.kind);
+      row.kind = facts.kind;
       row.type = name_with_speed(topology, facts);
       row.from = each.from;
       row.to = each.to;

@@ -15,6 +15,7 @@
 #include "sim/metrics/critical_path.hpp"
 #include "sim/metrics/throughput.hpp"
 #include "sim/report/reliability.hpp"
+#include "topology/topology.hpp"
 
 namespace topsim::report {
 
@@ -51,7 +52,7 @@ struct RankRow {
 struct LinkRow {
   std::string id;  // of the first member: "node0/gpu3 -> node0/nvswitch0"
   std::uint32_t count = 1;
-  std::string kind;  // nvlink, pcie, infiniband, ethernet, ...
+  topology::LinkKind kind = topology::LinkKind::other;
   std::string type;  // what people call it: "NDR 400 Gbit/s"
   std::string from, to;
   double capacity = 0;                           // bytes/s that payload can use

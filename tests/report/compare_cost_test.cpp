@@ -189,8 +189,8 @@ TEST(CompareCost, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
 
 TEST(CompareCost, AListPriceBesideStreetOffersIsSaid) {
   std::vector<Candidate> boxes;
-  for (const char* basis : {"street", "list"}) {
-    Candidate& each = boxes.emplace_back(candidate(basis, 10_ms, {10_ms, 10_ms}));
+  for (const PriceBasis basis : {PriceBasis::street, PriceBasis::list}) {
+    Candidate& each = boxes.emplace_back(candidate(std::string(name_of(basis)), 10_ms, {10_ms, 10_ms}));
     each.cost.emplace();
     each.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "offers", 0}};
     each.cost->bill.items[0].basis = basis;
@@ -199,7 +199,7 @@ TEST(CompareCost, AListPriceBesideStreetOffersIsSaid) {
   }
   const auto said = ::testing::Contains(HasSubstr("prices of different kinds"));
   EXPECT_THAT(of(boxes).remarks, said);
-  boxes[1].cost->bill.items[0].basis = "street";
+  boxes[1].cost->bill.items[0].basis = PriceBasis::street;
   EXPECT_THAT(of(boxes).remarks, ::testing::Not(said));
 }
 }  // namespace topsim::report::compare_cost_test

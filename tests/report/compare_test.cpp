@@ -158,7 +158,7 @@ TEST(Compare, OfManyCollectivesTheFiveWorthMostAreRows) {
 TEST(Compare, SharpIsAdvisedOnlyWhereNobodyHasIt) {
   Candidate plain = candidate("plain", 10_ms), sharp = candidate("sharp", 9_ms);
   LinkRow link;
-  link.kind = "infiniband";
+  link.kind = topology::LinkKind::infiniband;
   plain.result.links = sharp.result.links = {link};
   const auto advice = ::testing::Contains(HasSubstr("sharp=true"));
   EXPECT_THAT(of({plain, plain}).remarks, advice);

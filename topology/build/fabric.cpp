@@ -198,6 +198,8 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   const Hardware hardware(catalogue, options);
   FabricInput in(stamp, first_device);
   in.spec = resolve_fabric(spec.fabric, catalogue);
+  if (!traits(in.spec.kind).of_nodes)
+    refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"", kinds_of_nodes());
   refuse_idle_keys(spec.fabric, in.spec.kind);
   if (in.spec.kind == FabricKind::none && spec.nodes == 1) take_own_block(in.spec, stamp);
   Topology& facts = builder.facts();
@@ -220,7 +222,8 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   facts.routing = in.routing;
   facts.nic_latency = in.spec.nic_latency.value_or(in.link.nic_base);
   switch (in.spec.kind) {
-    case FabricKind::none:  // left above: it has no cables
+    case FabricKind::none:       // left above: it has no cables
+    case FabricKind::explicit_:  // refused above
       break;
     case FabricKind::rail:
     case FabricKind::fat_tree:
@@ -242,8 +245,6 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
       refuse_without_nics(in, spec);
       build_direct(in, builder);
       break;
-    case FabricKind::explicit_:
-      refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"", kinds_of_nodes());
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // Network devices of the catalogue: NICs, switches, cables.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -55,10 +56,14 @@ struct CpuEntry {
   double peer_overhead = 1;  // the quotient above
 };
 
+// Copper: passive, active, retimed. Fibre: of one piece, or between two transceivers.
+enum class CableKind : std::uint8_t { dac, acc, aec, aoc, transceiver };
+
 // configs/hardware/cables.json: one way to make a connection, with all its parts.
 struct CableEntry {
-  std::string id, name, kind, source;  // kind: dac, acc, aec, aoc, transceiver (two of them and fibre)
-  std::string fabric;                  // "infiniband": sold for nothing else; empty: for any
+  std::string id, name, source;
+  CableKind kind = CableKind::dac;
+  std::string fabric;  // "infiniband": sold for nothing else; empty: for any
   BytesPerSecond rate{};
   Metres reach{};                                // longest length sold or standardised
   Watts power{};                                 // per end

@@ -1,16 +1,23 @@
 // What things cost and how often they break, with the spread of the sources.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace topsim::topology {
 
+// List prices are higher than what is paid.
+enum class PriceBasis : std::uint8_t { list, street, estimate, quote };
+[[nodiscard]] std::string_view name_of(PriceBasis basis);
+
 // One quotation, list price or estimate, in US dollars.
 struct Price {
   double dollars = 0;
-  std::string kind;  // "list", "street", "planning estimate", ...
-  std::string date;  // "2024-08"; may be empty
+  std::string kind;                       // in the file's words: "list", "street", "planning estimate", ...
+  PriceBasis basis = PriceBasis::street;  // what they mean; a quote is the user's own
+  std::string date;                       // "2024-08"; may be empty
   std::string source;
 };
 

@@ -76,7 +76,11 @@ const config::Object<RawCable>& table(config::Type<RawCable>) {
       config::Object<RawCable>("cable", "One way to make a connection")
           .field("name", &CableEntry::name, "for people", config::required())
           .field("kind", &CableEntry::kind, "copper, active or optical", config::required(),
-                 config::one_of({"dac", "acc", "aec", "aoc", "transceiver"}))
+                 config::names<CableKind>({{"dac", CableKind::dac},
+                                           {"acc", CableKind::acc},
+                                           {"aec", CableKind::aec},
+                                           {"aoc", CableKind::aoc},
+                                           {"transceiver", CableKind::transceiver}}))
           .field("fabric", &CableEntry::fabric, "sold for this one alone", config::one_of({"infiniband"}))
           .field("rate", &CableEntry::rate, "of the connection", config::required(), figure<BytesPerSecond>())
           .field("reach", &CableEntry::reach, "longest", config::required(), figure<Metres>())

@@ -81,12 +81,23 @@ const config::Object<ReliabilityFile>& table(Type<ReliabilityFile>) {
   return object;
 }
 
+PriceBasis basis_of(std::string_view kind) {
+  const auto says = [&](std::string_view word) { return kind.find(word) != std::string_view::npos; };
+  if (says("estimate")) return PriceBasis::estimate;
+  return says("list") || kind == "MSRP" ? PriceBasis::list : PriceBasis::street;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 }  // namespace
+
+std::string_view name_of(PriceBasis basis) {
+  constexpr std::string_view names[] = {"list", "street", "estimate", "quote"};
+  return names[static_cast<std::size_t>(basis)];
+}
 
 std::string prices_schema(std::string_view name) {
   return config::schema<PricesFile>(name);
@@ -105,6 +116,7 @@ void read_prices(const config::Document& file, ById<PriceEntry>& prices, ById<Ra
     std::vector<double> amounts;
     for (std::size_t k = 0; k < price.offers.size(); ++k) {
       price.offers[k].source = first_source(offers[k]);
+      price.offers[k].basis = basis_of(price.offers[k].kind);
       amounts.push_back(price.offers[k].dollars);
     }
     price.use = price.chosen.value_or(median(amounts));

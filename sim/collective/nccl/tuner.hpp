@@ -10,12 +10,20 @@
 #include <string_view>
 
 #include "sim/collective/collective.hpp"
+#include "sim/collective/kinds.hpp"
 #include "sim/collective/nccl/communicator.hpp"
 
 namespace topsim::collective::nccl {
 
-// Rows of the tables of costs. The kinds that are tuned come first.
+// Rows of the tables of costs.
 inline constexpr int kCollectives = static_cast<int>(CollectiveKind::reduce) + 1;
+static_assert(
+    [] {
+      for (int kind = 0; kind <= static_cast<int>(CollectiveKind::barrier); ++kind)
+        if (tuned(static_cast<CollectiveKind>(kind)) != (kind < kCollectives)) return false;
+      return true;
+    }(),
+    "the kinds that are tuned come first");
 inline constexpr int kAlgorithms = static_cast<int>(Algorithm::pat) + 1;
 inline constexpr int kProtocols = static_cast<int>(Protocol::simple) + 1;
 
