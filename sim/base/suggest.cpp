@@ -7,119 +7,11 @@
 #include <vector>
 
 #include "sim/base/lower_case.hpp"
+#include "sim/base/sizes.hpp"
+#include "sim/base/synonyms.hpp"
 
 namespace topsim {
 namespace {
-// Names that other programs or people use. They include the keys of published config.json files and
-// Megatron-LM's arguments, because scenarios are often written from those.
-constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
-    {"gpu", "accelerator"},
-    {"gpus", "accelerators"},
-    {"gpus_per_node", "accelerators"},
-    {"num_nodes", "nodes"},
-    {"server", "node"},
-    {"network", "fabric"},
-    {"network", "link"},  // of a fabric
-    {"speed", "link"},
-    {"name", "use"},  // of objects that change an entry of a library
-    {"base", "use"},
-    {"preset", "use"},
-    {"mode", "task"},
-    {"model_name", "model"},
-    {"hca", "nic"},
-    {"h100", "hgx-h100"},  // of nodes; accelerators of these names come first where they are known
-    {"h200", "hgx-h200"},
-    {"b200", "hgx-b200"},
-    {"a100", "hgx-a100"},
-    {"a100-80gb", "a100-sxm4-80gb"},
-    {"a100-80gb", "hgx-a100"},
-    {"nvl72", "gb200-nvl72"},
-    {"fabric_switch", "switch"},
-    {"clos", "fat-tree"},
-    {"leaf-spine", "fat-tree"},
-    {"rail-optimized", "rail"},
-    {"tensor_parallel", "tp"},
-    {"tensor_parallel_size", "tp"},
-    {"tensor_model_parallel_size", "tp"},
-    {"pipeline_parallel", "pp"},
-    {"pipeline_parallel_size", "pp"},
-    {"pipeline_model_parallel_size", "pp"},
-    {"data_parallel", "dp"},
-    {"data_parallel_size", "dp"},
-    {"context_parallel", "cp"},
-    {"context_parallel_size", "cp"},
-    {"p2p", "ring"},  // Megatron's --cp-comm-type
-    {"a2a", "ulysses"},
-    {"all_gather", "all-gather"},
-    {"expert_parallel", "ep"},
-    {"expert_parallel_size", "ep"},
-    {"expert_model_parallel_size", "ep"},
-    {"sp", "sequence_parallel"},
-    {"vp", "virtual_stages"},
-    {"vpp", "virtual_stages"},
-    {"virtual_pipeline", "virtual_stages"},
-    {"virtual_pipeline_size", "virtual_stages"},
-    {"virtual_pipeline_model_parallel_size", "virtual_stages"},
-    {"mbs", "micro_batch"},
-    {"gbs", "global_batch"},
-    {"microbatch_size", "micro_batch"},
-    {"micro_batch_size", "micro_batch"},
-    {"batch_size", "global_batch"},
-    {"global_batch_size", "global_batch"},
-    {"gradient_accumulation_steps", "grad_accumulation"},
-    {"activation_checkpointing", "recompute"},
-    {"recompute_granularity", "recompute"},
-    {"zero_stage", "zero"},
-    {"seq_len", "sequence"},
-    {"seqlen", "sequence"},
-    {"max_seq_len", "sequence"},
-    {"seq_length", "sequence"},
-    {"sequence_length", "sequence"},
-    {"max_predictions_per_seq", "predictions_per_sequence"},
-    {"num_layers", "layers"},
-    {"num_hidden_layers", "layers"},
-    {"hidden_size", "hidden"},
-    {"d_model", "hidden"},
-    {"ffn_hidden_size", "ffn"},
-    {"intermediate_size", "ffn"},
-    {"num_attention_heads", "heads"},
-    {"n_heads", "heads"},
-    {"num_key_value_heads", "kv_heads"},
-    {"num_query_groups", "kv_heads"},
-    {"vocab_size", "vocab"},
-    {"num_experts", "count"},
-    {"moe_router_topk", "top_k"},
-    {"num_experts_per_tok", "top_k"},
-    {"dtype", "precision"},
-    {"lora_dropout", "lora.dropout"},  // with its object: other objects have such a key too
-    {"lora_rank", "lora.rank"},
-    {"r", "rank"},
-    {"lora_r", "lora.rank"},
-    {"target_modules", "targets"},
-    {"q_proj", "q"},
-    {"k_proj", "k"},
-    {"v_proj", "v"},
-    {"linear_q", "q"},
-    {"linear_k", "k"},
-    {"linear_v", "v"},
-    {"qkv_proj", "qkv"},
-    {"query_key_value", "qkv"},
-    {"linear_qkv", "qkv"},
-    {"o_proj", "proj"},
-    {"out_proj", "proj"},
-    {"linear_proj", "proj"},
-    {"gate_proj", "gate"},
-    {"up_proj", "up"},
-    {"linear_fc1_gate", "gate"},
-    {"linear_fc1_up", "up"},
-    {"gate_up_proj", "fc1"},
-    {"linear_fc1", "fc1"},
-    {"down_proj", "fc2"},
-    {"linear_fc2", "fc2"},
-    {"no_sync", "reduce_each_micro_batch"},
-    {"fp4", "nvfp4"},
-};
-
 std::string digits_of(std::string_view word) {
   std::string digits;
   std::copy_if(word.begin(), word.end(), std::back_inserter(digits),
@@ -193,16 +85,6 @@ std::optional<std::string> without_owner(std::string_view word, std::span<const 
 }
 }  // namespace
 
-std::optional<std::string> same_meaning(std::string_view word, std::span<const std::string> known) {
-  const std::string small = lower_case(word);
-  for (const auto& [theirs, ours] : kSynonyms) {
-    if (small != theirs) continue;
-    const auto found = std::find(known.begin(), known.end(), ours);
-    if (found != known.end()) return *found;
-  }
-  return std::nullopt;
-}
-
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -224,6 +106,7 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   constexpr std::size_t kLongestWord = 100;  // longer words are not mistyped names
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   if (const auto owned = without_owner(word, known)) return owned;
+  if (const auto same = same_but_for_marks(word, known)) return same;
   if (const auto same = same_meaning(word, known)) return same;
   const std::vector<std::string> same_chip = of_same_chip(word, known);
   if (!same_chip.empty()) known = same_chip;
@@ -262,20 +145,29 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   return same_chip.empty() ? std::nullopt : std::optional(same_chip.front());
 }
 
+std::string did_you_mean(std::span<const std::string> names) {
+  std::string text = names.empty() ? "" : "did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "\"" : i + 1 == names.size() ? "\" or \"" : "\", \"") + names[i];
+  return names.empty() ? text : text + "\"?";
+}
+
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
-  constexpr std::size_t kMost = 5, kShortest = 3;  // names; letters
+  constexpr std::size_t kMost = 8, kShortest = 3;  // names; letters
+  if (const auto same = same_but_for_marks(word, known)) return did_you_mean({{*same}});
+  if (const auto same = same_meaning(word, known)) return did_you_mean({{*same}});
+  if (const Sized sized = of_size(word, known); !sized.same.empty()) {
+    return did_you_mean(sized.same);
+  } else if (!sized.others.empty()) {
+    return "of other sizes there are: " + join(sized.others);
+  }
   const std::string beginning = lower_case(word) + '-';
   std::vector<std::string> begun;
   for (const std::string& each : known)
     if (lower_case(each).starts_with(beginning)) begun.push_back(each);
-  if (word.size() < kShortest || begun.size() < 2 || begun.size() > kMost || same_meaning(word, known)) {
-    const auto close = closest(word, known);
-    return close ? "did you mean \"" + *close + "\"?" : "";
-  }
-  std::string text = "did you mean ";
-  for (std::size_t i = 0; i < begun.size(); ++i)
-    text += (i == 0 ? "\"" : i + 1 == begun.size() ? "\" or \"" : "\", \"") + begun[i];
-  return text + "\"?";
+  if (word.size() >= kShortest && begun.size() > 1 && begun.size() <= kMost) return did_you_mean(begun);
+  const auto close = closest(word, known);
+  return close ? did_you_mean({{*close}}) : "";
 }
 
 std::string join(std::span<const std::string> words, std::size_t most) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "sim/base/hints.hpp"
+#include "sim/base/lower_case.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/base/take_number.hpp"
@@ -83,6 +85,11 @@ std::string brackets_hint(const Node& node, bool wants_list) {
 
 // A number in quotes is the most frequent mistake.
 std::string hint_for(const Node& node, const std::string& expected) {
+  if (node.is(Kind::boolean) || node.is(Kind::string)) {  // "recompute": true
+    const std::string word = node.is(Kind::string) ? node.text() : node.boolean() ? "true" : "false";
+    if (const std::string_view hint = hint_of_value(node.value().key, word); !hint.empty())
+      return std::string(hint);
+  }
   // Other programs set some switches by an amount: "dropout": 0.05.
   if (expected == kTruth && node.is_number() && node.number() >= 0)
     return node.number() > 0 ? "write true for any value above 0" : "write false for 0";
@@ -205,6 +212,14 @@ bool read_name(const Node& node, const std::vector<std::string>& known, std::siz
       out = i;
       return true;
     }
+  }
+  // "BF16" and "GPipe" are read; words that differ in more are asked back.
+  const std::string small = lower_case(node.text());
+  const auto alike = [&](const std::string& each) { return lower_case(each) == small; };
+  const auto same = std::find_if(known.begin(), known.end(), alike);
+  if (same != known.end() && std::find_if(same + 1, known.end(), alike) == known.end()) {
+    out = static_cast<std::size_t>(same - known.begin());
+    return true;
   }
   // A workload has a model too.
   const std::string what = node.value().key.empty()         ? "name"

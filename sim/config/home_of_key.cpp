@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/base/suggest.hpp"
+#include "sim/base/synonyms.hpp"
 
 namespace topsim::config {
 namespace {

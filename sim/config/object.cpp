@@ -8,6 +8,7 @@
 
 #include "sim/base/hints.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/base/synonyms.hpp"
 
 namespace topsim::config {
 namespace {

@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/hints.hpp"
 #include "sim/base/nearest_words.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/base/synonyms.hpp"
 #include "topology/catalogue/gemm.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
@@ -55,14 +58,20 @@ std::vector<std::string> nearest_by_name(const ById<T>& entries, std::string_vie
   return ids;
 }
 
-template <class T>
-const T& find_entry(const ById<T>& entries, std::string_view what, std::string_view id) {
+// `called` has the entries that people call so; it opens the file again, for an error alone.
+template <class T, class Called>
+const T& find_entry(const ById<T>& entries, std::string_view what, std::string_view id,
+                    const Called& called) {
   if (const auto entry = entries.find(id); entry != entries.end()) return entry->second;
   const std::vector<std::string> known = names_of(entries);
   std::string help = "known: " + join(known);
   constexpr std::size_t kNearest = 5;
-  if (const std::string close = suggestion(id, known); !close.empty())
-    help = close + ' ' + help;
+  const std::string close(hint_of_value(what, id));
+  if (const std::vector<std::string> meant = close.empty() ? called(id) : std::vector<std::string>();
+      !close.empty() || !meant.empty())
+    help = (close.empty() ? did_you_mean(meant) : close + ';') + ' ' + help;
+  else if (const std::string near = suggestion(id, known); !near.empty())
+    help = near + (near.back() == '?' ? " " : "; ") + help;
   else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
     help = "nearest: " + join(near) + "; " + help;
   else if (const auto alike = nearest_by_name(entries, id, kNearest); !alike.empty())
@@ -95,6 +104,27 @@ Document hardware_document(std::span<const std::string> directories, const std::
   }
   return std::move(*whole);
 }
+std::vector<std::string> entries_called(const config::Node& file, std::string_view name) {
+  const auto bare = [](std::string_view text) {
+    std::string word = plain(text);
+    std::erase(word, '.');
+    return word;
+  };
+  const config::Node names = file.find("also_called");
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    for (std::size_t k = 0; k < names[i].size(); ++k)
+      if (names[i][k].is(Kind::string) && bare(names[i][k].text()) == bare(name)) {
+        ids.push_back(names[i].key());
+        break;
+      }
+  return ids;
+}
+
+std::vector<std::string> Catalogue::Impl::called(const char* file, std::string_view name) const {
+  return entries_called(hardware_document(directories_, file).root(), name);
+}
+
 template <class T, class Read>
 const ById<T>& Catalogue::Impl::get(Category<T>& category, const char* file, Read read) {
   std::call_once(category.once, [&] {
@@ -170,25 +200,32 @@ Catalogue Catalogue::load(std::vector<std::string> config_directories) {
 }
 
 const Accelerator& Catalogue::accelerator(std::string_view id) const {
-  return find_entry(impl_->accelerators(), "accelerator", id);
+  return find_entry(impl_->accelerators(), "accelerator", id,
+                    [&](std::string_view name) { return impl_->called("accelerators", name); });
 }
 const LinkEntry& Catalogue::link(std::string_view id) const {
-  return find_entry(impl_->links(), "link", id);
+  return find_entry(impl_->links(), "link", id,
+                    [&](std::string_view name) { return impl_->called("links", name); });
 }
 const NicEntry& Catalogue::nic(std::string_view id) const {
-  return find_entry(impl_->nics(), "NIC", id);
+  return find_entry(impl_->nics(), "NIC", id,
+                    [&](std::string_view name) { return impl_->called("nics", name); });
 }
 const SwitchEntry& Catalogue::network_switch(std::string_view id) const {
-  return find_entry(impl_->switches(), "switch", id);
+  return find_entry(impl_->switches(), "switch", id,
+                    [&](std::string_view name) { return impl_->called("switches", name); });
 }
 const CableEntry& Catalogue::cable(std::string_view id) const {
-  return find_entry(impl_->cables(), "cable", id);
+  return find_entry(impl_->cables(), "cable", id,
+                    [&](std::string_view name) { return impl_->called("cables", name); });
 }
 const NodeRecipe& Catalogue::node(std::string_view id) const {
-  return find_entry(impl_->nodes(), "node", id);
+  return find_entry(impl_->nodes(), "node", id,
+                    [&](std::string_view name) { return impl_->called("nodes", name); });
 }
 const FabricRecipe& Catalogue::fabric(std::string_view id) const {
-  return find_entry(impl_->fabrics(), "fabric", id);
+  return find_entry(impl_->fabrics(), "fabric", id,
+                    [&](std::string_view name) { return impl_->called("fabrics", name); });
 }
 double Catalogue::peer_overhead(std::string_view cpu_family) const {
   for (const auto& [family, cpu] : impl_->cpus())

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/config/object.hpp"
 
@@ -13,7 +14,11 @@ namespace topsim::topology {
 // Each file's struct adds its sections.
 struct HardwareFile {
   std::map<std::string, std::string> sources;
+  std::map<std::string, std::vector<std::string>> also_called;
 };
+
+// The entries that people call so, by a file's "also_called"; capitals and marks are no difference.
+[[nodiscard]] std::vector<std::string> entries_called(const config::Node& file, std::string_view name);
 
 // The table of a file, which the caller adds the sections to.
 template <class File>
@@ -21,7 +26,9 @@ template <class File>
   return config::Object<File>(std::move(name), std::move(description))
       .field("sources", &HardwareFile::sources,
              "texts that figures name: \"read: \", \"recalled: \", \"derived: \" or \"measured: \" and where "
-             "from");
+             "from")
+      .field("also_called", &HardwareFile::also_called,
+             "names of an entry in shops, clouds and manuals: none is read, all are understood in errors");
 }
 
 // Calls each(entry as written, entry as read) for a section, in the order of their ids.

@@ -44,6 +44,8 @@ class Catalogue::Impl {
   [[nodiscard]] const ById<PriceEntry>& prices();
   [[nodiscard]] const ById<Ratio>& ratios();
   [[nodiscard]] const ById<FailureRate>& failure_rates();
+  // The ids of a file's entries that people call by this name.
+  [[nodiscard]] std::vector<std::string> called(const char* file, std::string_view name) const;
 
  private:
   template <class T>

@@ -13,6 +13,7 @@
 #include "sim/config/quantity.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/fabric_recipe.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
@@ -204,11 +205,12 @@ std::vector<ListRow> list_fabrics(const Catalogue& catalogue) {
 
 std::vector<FigureRow> figures_of(std::span<const std::string> config_directories, std::string_view id) {
   constexpr std::array kFiles = {"accelerators", "nodes", "nics", "switches", "links", "cables", "fabrics"};
-  std::vector<std::string> names;
+  std::vector<std::string> names, meant;
   for (const char* file : kFiles) {
     const auto document = hardware_document(config_directories, file);
     const Node section = document.root().find(file), entry = section.find(id);
     if (!entry) {
+      for (std::string& each : entries_called(document.root(), id)) meant.push_back(std::move(each));
       for (std::size_t i = 0; i < section.size(); ++i) names.push_back(section[i].key());
       continue;
     }
@@ -217,7 +219,7 @@ std::vector<FigureRow> figures_of(std::span<const std::string> config_directorie
     collect_offers(config_directories, section, entry, figures);
     return figures;
   }
-  std::string near = suggestion(id, names);
+  std::string near = meant.empty() ? suggestion(id, names) : did_you_mean(meant);
   constexpr std::size_t kNearest = 5;
   if (near.empty())
     if (const auto alike = nearest_by_words(id, names, kNearest); !alike.empty())
