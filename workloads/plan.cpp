@@ -66,7 +66,7 @@ Plan resolve(const WorkloadSpec& given, std::uint32_t accelerators) {
   plan.queries = plan.task == Task::decode ? 1 : plan.sequence;
   set_schedule(spec, plan, mistakes);
   plan.stage_layers = divide_layers(workload, plan, mistakes);
-  plan.dp = data_parallel(spec, accelerators, mistakes);
+  plan.dp = data_parallel(workload, accelerators, mistakes);
   // Further mistakes would be stated with numbers that overflow.
   if (std::int64_t{plan.tp} * plan.cp * plan.pp * plan.dp > std::numeric_limits<int>::max())
     mistakes.finish();

@@ -247,7 +247,7 @@ TEST(Lora, FrozenWeightsInFewerBitsAreTheFirstRemedy) {
   for (const Precision products : {Precision::bf16, Precision::fp8}) {
     workload.precision.gemm = products;
     EXPECT_THAT(help_in(180, workload), ::testing::StartsWith("precision.frozen_weights = fp8 would fit ("));
-    EXPECT_THAT(help_in(180, workload), ::testing::HasSubstr(", or zero = 3 ("));
+    EXPECT_THAT(help_in(180, workload), ::testing::HasSubstr(", or recompute = full ("));
     WorkloadSpec narrow = workload;
     narrow.precision.frozen_weights = Precision::fp8;
     EXPECT_EQ(help_in(180, narrow), "it fits");

@@ -71,6 +71,12 @@ std::vector<Change> free_changes() {
           }};
 }
 
+// Shards of gradients and parameters. Megatron has them in another implementation, Megatron-FSDP: what its
+// users turn to last.
+bool shards_elsewhere(const WorkloadSpec& workload) {
+  return set_of(workload).family == FrameworkFamily::megatron;
+}
+
 // Changes that keep the parallel dimensions; the faster of two comes first.
 std::vector<Change> savings(const WorkloadSpec& workload) {
   std::vector<Change> changes = free_changes();
@@ -81,9 +87,10 @@ std::vector<Change> savings(const WorkloadSpec& workload) {
       return fmt::format("recompute = {}", name);
     });
   };
-  add(zero(2));
+  const bool shards = !shards_elsewhere(workload);
+  if (shards) add(zero(2));
   recompute(RecomputeKind::selective, "selective");
-  add(zero(3));
+  if (shards) add(zero(3));
   recompute(RecomputeKind::full, "full");
   // The batch stays divisible: micro_batch is only halved.
   for (int batch = workload.plan.micro_batch.value_or(1) / 2; batch > 0; batch /= 2)
@@ -227,6 +234,8 @@ std::string fitting_change(const WorkloadSpec& workload, const topology::Acceler
     changes.push_back(larger(&PlanSpec::pp, "pp", factor));
     changes.push_back(larger(&PlanSpec::cp, "cp", factor));
   }
+  if (shards_elsewhere(workload))
+    for (const int stage : {2, 3}) changes.push_back(zero(stage));
   changes.push_back(with_full_recompute([](WorkloadSpec& w) {
     w.plan.micro_batch = 1;
     return std::string("micro_batch = 1");

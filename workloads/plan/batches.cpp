@@ -128,9 +128,18 @@ std::string batch_for(const PlanSpec& plan, std::int64_t dp) {
   if (!plan.global_batch || *plan.global_batch % per_round == 0) return {};
   return fmt::format(", with a global_batch of {}", (*plan.global_batch / per_round + 1) * per_round);
 }
+// Nodes that have as many accelerators as a plan wants; a topology that says none has one.
+std::string nodes_for(std::int64_t wanted, int in_a_node) {
+  const std::int64_t each = std::max(1, in_a_node);
+  const std::int64_t nodes = (wanted + each - 1) / each;
+  if (wanted % each == 0) return fmt::format("topology.nodes = {} would have them", nodes);
+  return fmt::format("topology.nodes = {} with topology.accelerators = {} would have them", nodes, wanted);
+}
 }  // namespace
 
-int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
+int data_parallel(const WorkloadSpec& workload, std::uint32_t accelerators, Mistakes& mistakes) {
+  const PlanSpec& plan = workload.plan;
+  const int in_a_node = workload.host.accelerators;
   const std::int64_t model_ranks = std::int64_t{plan.tp} * plan.pp * plan.cp;
   const std::int64_t available = accelerators;
   const std::string product = fmt::format("tp {} x pp {} x cp {}", plan.tp, plan.pp, plan.cp);
@@ -143,7 +152,7 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
                      ? fmt::format("use {} accelerators for dp = {}", available / model_ranks * model_ranks,
                                    available / model_ranks) +
                            batch_for(plan, available / model_ranks)
-                     : "lower tp, pp or cp, or add nodes");
+                     : nodes_for(model_ranks, in_a_node) + "; or lower tp, pp or cp");
     return 1;
   }
   const std::int64_t wanted = model_ranks * *plan.dp;
@@ -163,7 +172,8 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
                          available / model_ranks * model_ranks) +
              batch_for(plan, available / model_ranks);
     } else {
-      help = fmt::format("one replica alone needs {}: lower tp, pp or cp, or add nodes", model_ranks);
+      help = fmt::format("{}; one replica alone needs {}: or lower tp, pp or cp",
+                         nodes_for(wanted, in_a_node), model_ranks);
     }
     mistakes.add("plan",
                  fmt::format("{} x dp {} = {} accelerators, the topology has {}", product, *plan.dp, wanted,

@@ -29,7 +29,7 @@ void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
 [[nodiscard]] std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan,
                                              Mistakes& mistakes);
 // Replicas, from the accelerators where the plan leaves dp out.
-[[nodiscard]] int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes);
+[[nodiscard]] int data_parallel(const WorkloadSpec& workload, std::uint32_t accelerators, Mistakes& mistakes);
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes);
 void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Also checks how context parallelism cuts sequences. Reads tp, cp, task.

@@ -1,5 +1,6 @@
 // Checks the model against the plan: counts are positive, tensor-parallel ranks divide what they split.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -42,6 +43,27 @@ int proposed_tp(const WorkloadSpec& workload, std::uint32_t accelerators) {
   }
   return std::max(1, tp);
 }
+// The numbers of heads on either side of the model's that divide its width, and that tensor ranks and groups
+// of query heads divide.
+std::vector<int> even_heads(const ModelSpec& model, int tp) {
+  const int groups = model.kv_heads > 0 && model.kv_heads < model.heads ? model.kv_heads : 1;
+  const auto even = [&](int heads) {
+    return model.hidden % heads == 0 && heads % tp == 0 && heads % groups == 0;
+  };
+  std::vector<int> found;
+  for (int heads = model.heads - 1; heads > 0 && found.empty(); --heads)
+    if (even(heads)) found.push_back(heads);
+  const std::size_t below = found.size();
+  for (int heads = model.heads + 1; heads <= model.hidden && found.size() == below; ++heads)
+    if (even(heads)) found.push_back(heads);
+  return found;
+}
+std::string other_heads(const ModelSpec& model, int tp) {
+  const std::vector<int> even = even_heads(model, tp);
+  constexpr const char* kWidth =
+      "where a head is wider or narrower than hidden / heads, say so: \"head_dim\": 128";
+  return even.empty() ? kWidth : fmt::format("heads = {}; or, {}", fmt::join(even, " or "), kWidth);
+}
 }  // namespace
 
 void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mistakes& mistakes) {
@@ -76,7 +98,7 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
   if (model.head_dim < 1 && model.hidden % model.heads != 0 && model.attention.kind != AttentionKind::mla)
     mistakes.add("model.heads",
                  fmt::format("hidden = {} does not divide into {} heads", model.hidden, model.heads),
-                 "say how wide a head is: \"head_dim\": 128");
+                 other_heads(model, plan.tp));
   divisible("attention heads", model.heads);
   if (count_of(model, LayerKind::dense) > 0) divisible("FFN columns", model.ffn);
   if (model.parallel_residual && (model.experts.count > 0 || model.attention.kind == AttentionKind::mla))
