@@ -26,6 +26,7 @@
 #include "topology/generation.hpp"
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/compute/formats.hpp"
+#include "workloads/model.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -86,6 +87,43 @@ void find_idle_parts(const workloads::WorkloadSpec& workload, std::vector<report
     out.push_back({report::Severity::warning,
                    "latent attention is described, but keys and values are not compressed",
                    "workload.model.attention", "\"kind\": \"mla\""});
+}
+
+// What the file says of a sequence in two places. Learned positions have a table of the model's length.
+void find_two_sequences(const Scenario& scenario, std::vector<report::Finding>& out) {
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  if (scenario.document == nullptr || !workload.sequence) return;
+  const config::Node stated = scenario.document->root().find("workload").find("model").find("sequence");
+  if (!stated || !stated.is_number() || workload.model.sequence == *workload.sequence ||
+      workloads::positions_of(workload.model) == workloads::Positions::learned)
+    return;
+  out.push_back({report::Severity::note,
+                 fmt::format("sequences have the {} tokens of workload.sequence, not the {} of the model's",
+                             *workload.sequence, workload.model.sequence),
+                 "workload.model.sequence", "say it in one place"});
+}
+
+// A NIC in another's place may be slower or faster than the node's own.
+void find_other_nics(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  const topology::NodeChoice& node = scenario.topology.node;
+  if (!node.nic || topology.nodes() < 2) return;
+  const topology::NodeRecipe& recipe = catalogue.node(node.use);
+  const auto group = std::find_if(recipe.nics.begin(), recipe.nics.end(),
+                                  [](const topology::NicGroup& each) { return each.compute; });
+  const auto nics = topology.nics_of_node(0);
+  if (group == recipe.nics.end() || group->nic == *node.nic || nics.empty()) return;
+  double now = 0;  // of a NIC to the fabric, in bytes/s
+  for (const LinkId l : topology.links_from(nics.front()))
+    if (const topology::Link link = topology.link(l); topology.device(link.to).node != 0)
+      now += link.line_rate.value();
+  const double own = group->rate.value() * group->ports;
+  if (now <= 0 || std::abs(now - own) < 0.01 * own) return;
+  out.push_back({report::Severity::note,
+                 fmt::format("{} brings {:g} Gbit/s to a node ({} NICs of {:g}); {} has {} of {:g} itself",
+                             *node.nic, static_cast<double>(nics.size()) * now * 8e-9, nics.size(),
+                             now * 8e-9, recipe.id, group->count, own * 8e-9),
+                 "topology.node.nic", "leave nic out for the node's own"});
 }
 
 // Over TCP every byte is copied by a core on either host, slower than fast NICs.
@@ -314,6 +352,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_lanes(scenario, out);
   find_idle_parts(scenario.workload, out);
   for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
+  find_two_sequences(scenario, out);
   find_ports_by_turns(scenario, topology, out);
   for (report::Finding& each : cable_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   for (report::Finding& each : fabric_software_findings(topology)) out.push_back(std::move(each));
@@ -324,6 +363,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
     for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));
     return out;
   }
+  find_other_nics(scenario, topology, catalogue, out);
   if (const auto empty = empty_nodes(scenario.topology, catalogue)) out.push_back(*empty);
   find_formats(scenario, topology, catalogue, out);
   find_detours(scenario, topology, out);
