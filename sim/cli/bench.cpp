@@ -180,7 +180,10 @@ int run(const Options& options) {
   check_format(options.format, kTableJson);
   refuse_others_options(options, named != nullptr ? std::string(named->name) : options.what);
   if (!options.verb.empty() && options.verb != "send" && options.verb != "write")
-    throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
+    throw ConfigError("no verb \"" + options.verb + '"',
+                      options.verb == "read"
+                          ? "reads (ib_read_*) are not simulated: --verb send or --verb write"
+                          : "--verb send or --verb write");
   if (!(options.factor >= 1.01))
     throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");
   const topology::Catalogue catalogue = shipped_catalogue();

@@ -8,6 +8,8 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -129,6 +131,56 @@ int missing_argument(const CLI::App& command, const std::string& see) {
   return user_error(words + " needs " + missing, (example.empty() ? "" : "e.g. " + example + "; ") + see);
 }
 
+// What to do with an option of nccl-tests that bench lacks: it simulates one call, free of noise.
+std::string_view of_nccl_tests(std::string_view option) {
+  constexpr std::string_view kRepeats =
+      "nccl-tests repeats and averages calls, which differ; here one is simulated: leave it out";
+  constexpr std::string_view kNoEffect =
+      "an option of nccl-tests without effect on what is simulated: leave it out (-b, -e, -f and -g are "
+      "read)";
+  constexpr std::string_view kRanks =
+      "ranks are the scenario's accelerators: --set topology.nodes=N or topology.accelerators=N; -g as "
+      "nccl-tests";
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"-n", kRepeats},
+      {"--iters", kRepeats},
+      {"-w", kRepeats},
+      {"--warmup_iters", kRepeats},
+      {"-m", kRepeats},
+      {"--agg_iters", kRepeats},
+      {"-N", kRepeats},
+      {"--run_cycles", kRepeats},
+      {"-a", kRepeats},
+      {"--average", kRepeats},
+      {"-t", kRanks},
+      {"--nthreads", kRanks},
+      {"-c", kNoEffect},
+      {"--check", kNoEffect},
+      {"-o", kNoEffect},
+      {"--op", kNoEffect},
+      {"-d", kNoEffect},
+      {"--datatype", kNoEffect},
+      {"-r", kNoEffect},
+      {"--root", kNoEffect},
+      {"-p", kNoEffect},
+      {"--parallel_init", kNoEffect},
+      {"-z", kNoEffect},
+      {"--blocking", kNoEffect},
+      {"-G", kNoEffect},
+      {"--cudagraph", kNoEffect},
+      {"-C", kNoEffect},
+      {"--report_cputime", kNoEffect},
+      {"-R", kNoEffect},
+      {"--local_register", kNoEffect},
+      {"-T", kNoEffect},
+      {"--timeout", kNoEffect},
+      {"-i", "sizes grow by a factor: -f 2"},
+      {"--stepbytes", "sizes grow by a factor: -f 2"}};
+  for (const auto& [name, says] : kOptions)
+    if (name == option) return says;
+  return {};
+}
+
 // Rewrites CLI11's parse errors, with the closest flag or a remedy.
 int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
@@ -138,6 +190,9 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
     const auto extras = app.remaining(true);
     const std::string word = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
     if (word.substr(0, 1) != "-") return user_error("unexpected argument \"" + word + '"', see);
+    if (const auto other = words_of(command) == "topsim bench" ? of_nccl_tests(word) : std::string_view();
+        !other.empty())
+      return user_error("bench has no option " + word, std::string(other));
     const auto close = closest(word, flags_of(command));
     return user_error("unknown option " + word, close ? "did you mean " + *close + "?" : see);
   }
