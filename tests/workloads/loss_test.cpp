@@ -134,6 +134,26 @@ TEST(Loss, ChunksMultiplyTheSameAndAddTheirGradients) {
   EXPECT_NEAR(parts.seconds - whole.seconds, added, 0.1 * added);
 }
 
+// A zero-bubble schedule puts weight gradients off, the head's among them, and keeps its input and the
+// gradient of its logits for it: (8192 + 128256) numbers of 2 bytes for each of 8192 tokens. In chunks
+// nothing waits.
+TEST(Loss, ChunksPutNoWeightGradientOff) {
+  WorkloadSpec workload = job("megatron");
+  workload.plan.tp = 1, workload.plan.pp = 8, workload.plan.global_batch = 16;
+  workload.plan.schedule = Schedule::zb_h1;
+  const auto kept = [&] { return stage_activations(workload.model, resolve(workload, 8), 7).until_weight; };
+  const auto put_off = [&] {
+    const PiecePair pair = head(workload.model, resolve(workload, 8), ComputeModel(h100(), {}));
+    return std::count_if(pair.backward.pieces().begin(), pair.backward.pieces().end(),
+                         [](const Piece& piece) { return piece.weight_gradient; });
+  };
+  const double whole = kept();
+  EXPECT_EQ(put_off(), 1);
+  workload.compute.loss_chunks = 8;
+  EXPECT_EQ(whole - kept(), 8192.0 * (8192 + 128256) * 2);
+  EXPECT_EQ(put_off(), 0);
+}
+
 TEST(Loss, InferenceHasNone) {
   WorkloadSpec workload = job("megatron");
   workload.task = Task::decode;

@@ -132,11 +132,13 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   // Chunks after the first add their gradient to that of the chunks before.
   const GemmOutput output = gradient_output(plan);
   const double added = output == GemmOutput::fresh ? 3 * element * (chunks - 1) : 0;
-  backward.weight_gradient(Part::head,
-                           product(vocab, h, part, output) +
-                               compute.memory_bound(added * vocab * h, MemoryKernel::add, chunks) +
-                               accumulated(plan, compute, vocab * h),
-                           exposed ? gradient : input, parameters);
+  const KernelCost weights = product(vocab, h, part, output) +
+                             compute.memory_bound(added * vocab * h, MemoryKernel::add, chunks) +
+                             accumulated(plan, compute, vocab * h);
+  if (chunks == 1)
+    backward.weight_gradient(Part::head, weights, exposed ? gradient : input, parameters);
+  else  // not put off: the gradient of the next chunk's logits takes this one's place
+    backward.compute(Part::head, weights, exposed ? gradient : input, parameters);
   backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
                    exposed ? Piece::kNone : gradient, norm);
   return result;

@@ -58,7 +58,8 @@ double bytes_until_weight(const ModelSpec& model, const Plan& plan, int stage) {
   double bytes = 0;
   for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(stage)]; ++i)
     bytes += of_layer(model, plan, kind_of(model, first + i), kept);
-  if (stage == plan.global_stages() - 1)
+  // In chunks of tokens the head's weight gradient is not put off (layer/ends.cpp).
+  if (stage == plan.global_stages() - 1 && plan.loss_chunks == 1)
     bytes += KeptBytes{element, element}.of(rows_predicted(plan) * model.hidden,
                                             plan.predicted() * model.vocab / static_cast<double>(plan.tp));
   return bytes;
