@@ -11,6 +11,15 @@ namespace topsim::workloads {
 
 namespace {
 
+// What gives experts ranks of their own (PlanExperts::on_own_ranks), and what would not.
+std::string own_ranks_key(const Plan& plan) {
+  return plan.ep > 1 ? "plan.ep" : "plan.etp";
+}
+std::string own_ranks_remedy(const Plan& plan) {
+  if (plan.etp == plan.tp) return "set ep to 1";
+  return plan.ep > 1 ? fmt::format("set ep to 1, etp to {}", plan.tp) : fmt::format("set etp to {}", plan.tp);
+}
+
 // FSDP of a layer and, within it, of its experts (torchtitan/models/llama4/infra/parallelize.py, apply_fsdp):
 // experts are a unit of their own, shared by those ranks of the layer's shard group that hold the same
 // experts.
@@ -18,10 +27,10 @@ void set_expert_shards(const ModelSpec& model, const Framework& defaults, Plan& 
   if (!plan.shards_experts() || defaults.family == FrameworkFamily::jax) return;
   if (!defaults.shards_experts) {
     mistakes.add(
-        "plan.ep",
+        own_ranks_key(plan),
         "ZeRO-3 of experts on ranks of their own (ep or etp) is not supported: DeepSpeed's MoE layers have "
         "ZeRO-2 at most",
-        "set ep to 1, zero to 2, or use framework fsdp or megatron");
+        fmt::format("{}, zero to 2, or use framework fsdp or megatron", own_ranks_remedy(plan)));
     return;
   }
   const int group = plan.shards.ranks * plan.tp, divided = plan.ep * plan.etp;
@@ -81,9 +90,9 @@ void check_zero(const PlanSpec& spec, int zero, const Framework& defaults, const
                              defaults.name),
                  "set pp to 1: JAX divides models over the axes fsdp (dp) and tensor (tp)");
   if (defaults.family == FrameworkFamily::jax && plan.experts.on_own_ranks)
-    mistakes.add("plan.ep",
+    mistakes.add(own_ranks_key(plan),
                  fmt::format("{}'s experts on ranks of their own are not described", defaults.name),
-                 "set ep to 1, or use framework megatron or fsdp");
+                 fmt::format("{}, or use framework megatron or fsdp", own_ranks_remedy(plan)));
   if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
     mistakes.add("plan.zero",
                  fmt::format("ZeRO stage {} of framework {} under a pipeline is not supported", zero,
