@@ -13,10 +13,11 @@ using config::positive;
 
 const Object<StageTimes>& table(config::Type<StageTimes>) {
   static const auto object =
-      Object<StageTimes>("stage_times",
-                         "Measured times of a micro-batch in a stage, one for all stages or one each. No "
-                         "optimiser holds the end of a step: the next one's first passes fill its last "
-                         "bubbles, where a schedule lets them (run.warmup 0 and run.steps 1 show one alone)")
+      Object<StageTimes>(
+          "stage_times",
+          "Measured times of a micro-batch in a stage, its virtual stages together; one for all "
+          "stages or one each. No optimiser holds the end of a step: the next one's first passes "
+          "fill its last bubbles, where a schedule lets them (run.warmup 0 and run.steps 1 show one alone)")
           .field("forward", &StageTimes::forward, "forward pass", one_or_list<Duration>())
           .field("backward_input", &StageTimes::backward_input, "gradients of activations",
                  one_or_list<Duration>())
