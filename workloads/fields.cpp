@@ -164,7 +164,7 @@ config::CodecPtr<WeightFormat> weight_formats() {
                               {"mxfp4", WeightFormat::mxfp4}});
 }
 
-// Far more than any real job uses, and products of two or three still fit.
+// Far more than any real job uses; products of two fit 32 bits, of three 64.
 constexpr double kMostRanks = 16384;
 
 const Object<PlanSpec>& table(config::Type<PlanSpec>) {

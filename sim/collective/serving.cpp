@@ -70,7 +70,6 @@ struct Kernels {
 // on 2, 4 and 8 GPUs, measured 3.7, 4.8 and 5.9 us, take 5.4 here. Blackwells run the same kernels and are
 // taken to start them as Hopper does: NCCL's start there, 9.0 us with a step, holds what only NCCL does.
 constexpr double kSecondShot = 5.2, kServingShare = 0.7;
-constexpr Microseconds kStartOnHopper(5.4);
 // AMD: vLLM's kernel on 8 MI355X (the same pull request 39080, before its change). 24 and 48 KiB in 6.3
 // and 6.7 us begin at 5.9 and would need more than the links' 399 GB/s: 0.8 is assumed, with which they read
 // +2 and +4 %. 192 KiB and 1.5 MiB in two shots, 10.0 and 24.2 us, give the rest. Not fitted: 96, 384 and 768
@@ -117,12 +116,8 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   if (nccl::joins_cdna3_or_later(facts)) {
     links = facts.ring.bandwidth_intra * facts.ring.channels;
   } else {
-    Choice flags;
-    flags.protocol = Protocol::ll;
-    const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, {}, {}, {});
-    const Microseconds start = step.start + step.inside;
-    kernels = {facts.min_capability > topology::kHopper ? std::min(start, kStartOnHopper) : start,
-               Microseconds(kSecondShot), kServingShare, kServingShare};
+    kernels = {low_latency_step(std::min(facts.min_capability, topology::kHopper)), Microseconds(kSecondShot),
+               kServingShare, kServingShare};
   }
   Timing t;
   t.latency = one ? kernels.start : kernels.start + kernels.second;

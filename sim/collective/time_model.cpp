@@ -167,6 +167,11 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
 
 }  // namespace
 
+Microseconds low_latency_step(int capability) {
+  const StepCosts& costs = kSteps[nccl::generation_of(capability)];
+  return Microseconds(costs.ll + costs.ll_step);
+}
+
 Microseconds extra_hop(const CommunicatorFacts& facts, Microseconds network) {
   return std::max({Microseconds{}, network, Microseconds(facts.hop_latency) - kReferenceHop});
 }

@@ -41,6 +41,9 @@ inline constexpr double kSimpleShare = 0.98;
 // How much longer a hop over the real fabric takes than the tuner's: as routed, or as the library says.
 [[nodiscard]] Microseconds extra_hop(const nccl::CommunicatorFacts& facts, Microseconds network);
 
+// The start of an LL kernel and a step of it inside a box, by compute capability.
+[[nodiscard]] Microseconds low_latency_step(int capability);
+
 // One step of a chain of messages (ring, tree), consistent with the above.
 struct StepTiming {
   Microseconds start{};    // once, on the first message
