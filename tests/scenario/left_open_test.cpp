@@ -53,6 +53,35 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
 TEST(WhatIsLeftOpen, NamesNoOtherFormatOfSixteenBitsThanTheWorkloads) {
   const World world;
   for (const char* framework : {"fsdp", "deepspeed", "ddp"}) {
+// A decode step of a mixture splits no rows, and says so.
+TEST(WhatIsLeftOpen, OfAMixtureThatGeneratesMayBeWritten) {
+  const World world;
+  json all = json::parse(R"({"model": "qwen3-30b-a3b", "task": "decode", "sequence": 4097,
+      "plan": {"tp": 4, "ep": 16, "global_batch": 64}})");
+  const auto run = [&] { return world.run(R"({"workload": )" + all.dump() + ", " + kRest + "}"); };
+  const report::Result open = run();
+  EXPECT_EQ(json::parse(open.left_open)["plan"]["sequence_parallel"], false);
+  all["model"] = {{"use", "qwen3-30b-a3b"}};
+  all.merge_patch(json::parse(open.left_open));
+  EXPECT_EQ(run().step, open.step);
+}
+
+// A window of stored scores is a mask.
+TEST(WhatIsAssumed, SaysWhereAWindowIsAMask) {
+  const World world;
+  const auto says = [&](const char* framework) {
+    const std::string text =
+        std::string(R"({"workload": {"model": {"use": "gpt-oss-20b", "layers": 2}, "sequence": 4096, )") +
+        R"("framework": ")" + framework + R"("}, )" + kRest + "}";
+    const auto findings = world.run(text).findings;
+    return std::any_of(findings.begin(), findings.end(), [](const report::Finding& each) {
+      return each.message.find("window 128 as a mask") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says("deepspeed@2022"));
+  EXPECT_FALSE(says("megatron"));
+}
+
     const std::string text = std::string(R"({"workload": {"model": "megatron-1.7b", "precision": "fp16", )") +
                              R"("plan": {"micro_batch": 1}, "framework": ")" + framework + R"("}, )" + kRest +
                              "}";

@@ -76,6 +76,18 @@ void say_stages(const workloads::PlanSpec& given, const workloads::Plan& plan, r
                              "workload.plan.stage_layers"});
 }
 
+// Stored scores are computed for all keys and masked (Hugging Face's eager attention adds the window's mask
+// to them); Megatron's and DeepSpeed's sets of that time have no other way to see a window.
+void say_window(const workloads::AttentionSpec& attention, const workloads::Plan& plan,
+                report::ScenarioFacts& facts) {
+  if (attention.window > 0 && attention.window < plan.sequence && plan.task != workloads::Task::decode &&
+      plan.attention == workloads::AttentionKernel::unfused)
+    facts.assumed.push_back({fmt::format("window {} as a mask: unfused attention computes the scores of all "
+                                         "keys",
+                                         attention.window),
+                             "workload.model.attention.window"});
+}
+
 // Experts that a scenario does not spread, or spreads as it does the other layers.
 void say_experts(const workloads::PlanSpec& given, const workloads::Plan& plan,
                  const workloads::ModelSpec& model, report::ScenarioFacts& facts) {
@@ -95,6 +107,7 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
   const workloads::PlanSpec& given = workload.plan;
   const workloads::Framework& named = workloads::set_of(workload);
   const workloads::Framework& set = workloads::framework_of(workload);
+  say_window(workload.model.attention, plan, facts);
   if (plan.inference()) return;
   if (set.release != named.release)
     facts.assumed.push_back(
