@@ -123,6 +123,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   int predictions = 0;  // tokens of a sequence that the head sees; 0: all
   int documents = 1;    // that share a sequence; attention stays inside each
   bool sequence_parallel = false;
+  int smaller = 0;        // prefill: so many of them, the last ones, have one prompt fewer
   int zero = 0;
   RecomputeSpec recompute;
   // What selective recompute computes again: the attention core, latent attention's up projections, the
@@ -240,8 +241,13 @@ struct Plan : KernelFacts, ExchangeFacts {
     return recompute.kind == RecomputeKind::full ? RecomputeKind::none : recompute.kind;
   }
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
-  // Tokens of one micro-batch that one context-parallel rank holds.
-  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * queries / cp; }
+  [[nodiscard]] bool is_smaller(int batch) const { return batch >= micro_batches - smaller; }
+  // Tokens of one micro-batch that one context-parallel rank holds. Prompts that the tensor ranks split are
+  // padded to a multiple of them (vLLM, model_executor/models/utils.py: sequence_parallel_chunk_impl).
+  [[nodiscard]] double tokens() const {
+    const double all = static_cast<double>(micro_batch) * queries / cp;
+    return inference() && sequence_parallel ? std::ceil(all / tp) * tp : all;
+  }
   // Of them, those that the head sees.
   [[nodiscard]] double predicted() const {
     return predictions > 0 ? static_cast<double>(micro_batch) * predictions / cp : tokens();

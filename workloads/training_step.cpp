@@ -50,6 +50,7 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
                          : transformer_layer(model, kind, plan, compute, recompute);
   };
   StepPieces pieces;
+  pieces.tokens = plan.tokens();
   pieces.embedding = embedding(model, plan, compute);
   pieces.head = plan.inference() ? PiecePair{sampling(model, plan, compute), {}} : head(model, plan, compute);
   if (plan.frozen()) {
@@ -66,6 +67,11 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
     set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute_of(full));
   }
   if (model.prediction_layers > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
+  if (plan.smaller > 0) {
+    Plan fewer = plan;
+    --fewer.micro_batch, fewer.smaller = 0;
+    pieces.smaller.push_back(pieces_of(model, fewer, compute));
+  }
   return pieces;
 }
 
@@ -123,7 +129,7 @@ Plan few_passes(const Plan& plan, Schedule schedule) {
   few.virtual_stages = 1;
   few.schedule = schedule;
   few.orders.clear();
-  few.micro_batches = 2;
+  few.micro_batches = 2, few.smaller = 0;
   few.dp = fewest_replicas(plan);
   few.shards.ranks = few.dp * few.cp;
   few.experts.copies = few.experts.shards = few.tp * few.cp * few.dp / (few.ep * few.etp);

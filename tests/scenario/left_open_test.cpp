@@ -33,6 +33,10 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
         R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",
         R"({"framework": "paddle", "plan": {"tp": 2, "pp": 2}})",
         R"({"task": "lora", "packing": true, "plan": {"tp": 8}})",
+        // Uneven batches of prompts: four and three at a time, two and one.
+        R"({"task": "prefill", "sequence": 2048, "plan": {"tp": 8, "dp": 2, "global_batch": 28}})",
+        R"({"task": "prefill", "sequence": 2048, "plan": {"tp": 4, "pp": 4, "global_batch": 6}})",
+        R"({"task": "decode", "plan": {"tp": 4, "pp": 4, "global_batch": 5}})",
         R"({"task": "decode", "plan": {"tp": 8}})"}) {
     json all = json::parse(workload);
     all["model"] = "llama3-8b";
@@ -49,10 +53,6 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   }
 }
 
-// What is kept in 16 bits has the workload's own 16 bits.
-TEST(WhatIsLeftOpen, NamesNoOtherFormatOfSixteenBitsThanTheWorkloads) {
-  const World world;
-  for (const char* framework : {"fsdp", "deepspeed", "ddp"}) {
 // A decode step of a mixture splits no rows, and says so.
 TEST(WhatIsLeftOpen, OfAMixtureThatGeneratesMayBeWritten) {
   const World world;
@@ -82,6 +82,10 @@ TEST(WhatIsAssumed, SaysWhereAWindowIsAMask) {
   EXPECT_FALSE(says("megatron"));
 }
 
+// What is kept in 16 bits has the workload's own 16 bits.
+TEST(WhatIsLeftOpen, NamesNoOtherFormatOfSixteenBitsThanTheWorkloads) {
+  const World world;
+  for (const char* framework : {"fsdp", "deepspeed", "ddp"}) {
     const std::string text = std::string(R"({"workload": {"model": "megatron-1.7b", "precision": "fp16", )") +
                              R"("plan": {"micro_batch": 1}, "framework": ")" + framework + R"("}, )" + kRest +
                              "}";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <tuple>
 
 #include "sim/base/error.hpp"
 #include "sim/scenario/read/shipped.hpp"
@@ -136,10 +137,9 @@ TEST(Inference, OneMoreRequestIsNoOtherRowOfTiles) {
   EXPECT_GT(layer(256) / layer(64), 2.5);
 }
 
-// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens. The last batch lacks
-// at most a tenth of all prompts (65: ten of 7, as nine of 8 would be 72; 17: three of 6; 3 on two of 2 would
-// be 4, so one by one), and there are at least as many as stages (8 on 4 stages: 2). Kernels start from
-// graphs.
+// Without a micro_batch prompts are read together up to 8,192 tokens: 8 of 1,000 tokens. As even as can be,
+// 65 are two batches of 8 and seven of 7, 17 two of 6 and one of 5. There are at least as many batches as
+// stages (8 on 4 stages: 2 each; 5 on 4: one of 2). Kernels start from graphs.
 TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   WorkloadSpec workload = serving(Task::prefill);
   workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
@@ -149,22 +149,51 @@ TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
     const Plan plan = resolve(workload, ranks(workload));
     EXPECT_TRUE(plan.host.graph);
     EXPECT_EQ(plan.global_batch, prompts);
-    EXPECT_EQ(plan.micro_batches, (prompts + plan.micro_batch - 1) / plan.micro_batch);
-    return plan.micro_batch;
+    EXPECT_EQ(plan.micro_batches * plan.micro_batch - plan.smaller, prompts);
+    return std::tuple(plan.micro_batch, plan.micro_batches, plan.smaller);
   };
-  EXPECT_EQ(together(64, 1), 8);
-  EXPECT_EQ(together(65, 1), 7);
-  EXPECT_EQ(together(17, 1), 6);
-  EXPECT_EQ(together(8, 4), 2);
+  EXPECT_EQ(together(64, 1), std::tuple(8, 8, 0));
+  EXPECT_EQ(together(65, 1), std::tuple(8, 9, 7));
+  EXPECT_EQ(together(17, 1), std::tuple(6, 3, 1));
+  EXPECT_EQ(together(8, 4), std::tuple(2, 4, 0));
+  EXPECT_EQ(together(5, 4), std::tuple(2, 4, 3));
   workload.sequence = 4000;
-  EXPECT_EQ(together(3, 1), 1);
+  EXPECT_EQ(together(3, 1), std::tuple(2, 2, 1));
   workload.sequence = 1000;
   // A number of micro-batches may be given in place of their size.
   workload.plan.grad_accumulation = 16;
-  EXPECT_EQ(together(64, 1), 4);
+  EXPECT_EQ(together(64, 1), std::tuple(4, 16, 0));
+  EXPECT_EQ(together(65, 1), std::tuple(5, 16, 15));
   workload.plan.grad_accumulation.reset();
   workload.plan.micro_batch = 1;
-  EXPECT_EQ(together(64, 1), 1);
+  EXPECT_EQ(together(64, 1), std::tuple(1, 64, 0));
+  workload.plan.micro_batch = 3;
+  EXPECT_THROW((void)together(64, 1), ConfigError);
+}
+
+// 14 prompts of 2,048 tokens are two batches of 4 and two of 3; a batch of 3 has 3/4 of the FLOPs of one of
+// 4, and sends as much less to the next stage.
+TEST(Inference, MorePromptsNeverTakeLess) {
+  WorkloadSpec workload = serving(Task::prefill);
+  workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
+  workload.sequence = 2048;
+  const auto seconds_of = [&](int prompts) {
+    workload.plan.global_batch = prompts;
+    return seconds(free_network().run(step(workload)).step);
+  };
+  double last = 0;
+  for (int prompts = 1; prompts <= 17; ++prompts) {
+    const double now = seconds_of(prompts);
+    EXPECT_GT(now, last) << prompts;
+    last = now;
+  }
+  EXPECT_NEAR(seconds_of(14), (seconds_of(8) + seconds_of(6)), 0.001 * last);
+  workload.plan.pp = 2, workload.plan.global_batch = 14;
+  const auto program = step(workload);
+  std::vector<double> sent;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::send) sent.push_back(static_cast<double>(op.bytes.value()));
+  EXPECT_THAT(sent, ::testing::ElementsAre(sent[0], sent[0], 0.75 * sent[0], 0.75 * sent[0]));
 }
 
 // 4-bit weights with a scale of 2 bytes for each 128 of them; embedding and head keep two bytes. For each

@@ -102,25 +102,26 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
             : fmt::format("grad_accumulation = {} would be", next));
   }
 }
+int rounded_up(int value, int divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
 // Servers decode all their requests at once (continuous batching). They read prompts together up to so many
 // tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
-// Micro-batches are as even as can be, and simulated as if all were as large as the largest: it paces a
-// pipeline of requests. Of prompts so many are read together that the last batch lacks little of its size.
-void divide_requests(int requests, Plan& plan) {
+int parts_of(int requests, const Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
-  constexpr int kLittle = 10;  // one part in so many of all prompts; a judgement
-  const auto parts = [&](int together) { return (requests + together - 1) / together; };
-  const auto lacks_little = [&](int together) {
-    return kLittle * (parts(together) * together - requests) <= requests;
-  };
-  int together = plan.pp > 1 ? parts(plan.pp) : requests;
-  if (plan.task == Task::prefill) {
-    const std::int64_t most = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
-    together = static_cast<int>(std::min<std::int64_t>(std::max(1, requests / plan.pp), most));
-    while (!lacks_little(together)) --together;  // ends at 1, which lacks none
-  }
-  plan.micro_batch = together;
-  plan.micro_batches = parts(together);
+  if (plan.task == Task::decode) return rounded_up(requests, rounded_up(requests, plan.pp));
+  const std::int64_t most = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
+  const int enough = rounded_up(requests, static_cast<int>(std::min<std::int64_t>(requests, most)));
+  return std::max(enough, std::min(requests, plan.pp));
+}
+
+// Micro-batches are as even as can be. Those of a decode step are timed as if all were as large as the
+// largest, which paces a ring of stages.
+void divide_requests(int requests, int parts, Plan& plan) {
+  plan.micro_batches = parts;
+  plan.micro_batch = rounded_up(requests, parts);
+  if (plan.task == Task::prefill && plan.micro_batch > 1) plan.smaller = parts * plan.micro_batch - requests;
 }
 // What else must change where the batch is no multiple of that many replicas'.
 std::string batch_for(const PlanSpec& plan, std::int64_t dp) {
@@ -186,16 +187,17 @@ int data_parallel(const WorkloadSpec& workload, std::uint32_t accelerators, Mist
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
   const bool pairs =
       spec.overlap_expert_exchange && spec.ep.value_or(1) > 1 && spec.global_batch.value_or(0) / plan.dp > 1;
-  const bool open = plan.inference() && !spec.micro_batch && spec.global_batch.value_or(0) > 0 &&
-                    *spec.global_batch % plan.dp == 0;
-  const bool served = open && !spec.grad_accumulation;
+  const bool open =
+      plan.inference() && spec.global_batch.value_or(0) > 0 && *spec.global_batch % plan.dp == 0;
   const int requests = open ? *spec.global_batch / plan.dp : 0;
-  if (served) {
-    divide_requests(pairs ? (requests + 1) / 2 : requests, plan);
-    if (pairs) plan.micro_batches *= 2;
-  } else if (open && *spec.grad_accumulation > 0) {
-    plan.micro_batch = std::max(1, requests / *spec.grad_accumulation);
-  }
+  int parts = spec.grad_accumulation.value_or(0);
+  if (open && !spec.grad_accumulation)
+    parts = pairs ? 2 * parts_of(rounded_up(requests, 2), plan) : parts_of(requests, plan);
+  // What is left open may be stated too.
+  const bool stated = spec.grad_accumulation && parts >= 1 && parts <= requests &&
+                      spec.micro_batch.value_or(rounded_up(requests, parts)) == rounded_up(requests, parts);
+  const bool served = open && (stated || (!spec.grad_accumulation && !spec.micro_batch));
+  if (served) divide_requests(requests, parts, plan);
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
   if (!served) count_micro_batches(spec, per_round, plan, mistakes);
   check_limits(spec, layers, per_round, plan, mistakes);

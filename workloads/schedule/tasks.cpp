@@ -5,6 +5,12 @@
 namespace topsim::workloads {
 
 std::vector<StageTask> tasks_of(const Plan& plan, int stage) {
+  if (plan.inference()) {
+    std::vector<StageTask> order;
+    for (int m = 0; m < plan.micro_batches; ++m)
+      order.push_back({Action::forward, m, 0, plan.experts.overlap && m % 2 == 0});
+    return order;
+  }
   if (!plan.orders.empty()) return plan.orders[static_cast<std::size_t>(stage)];
   std::vector<StageTask> order = order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.chunks());
   if (!plan.experts.overlap || plan.mirrored()) return order;

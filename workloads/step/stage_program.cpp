@@ -171,14 +171,20 @@ class StageProgram {
 
   // --- pipeline
 
-  Bytes message_bytes() const {
+  const StepPieces& pieces_of(int batch) const {
+    return plan_.is_smaller(batch) ? pieces_.smaller.front() : pieces_;
+  }
+  double activation_bytes(int batch) const {
+    return pieces_of(batch).tokens * model_.hidden * bytes_of(plan_.activations);
+  }
+  Bytes message_bytes(int batch) const {
     if (!plan_.stage_times.transfer.empty()) return {};  // the time is given: nothing is left to carry
     const double share = plan_.sequence_parallel || plan_.splits_messages ? plan_.tp : 1;
-    return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
+    return Bytes(std::llround(activation_bytes(batch) / share));
   }
 
   void run_schedule() {
-    const std::vector<StageTask> order = tasks();
+    const std::vector<StageTask> order = tasks_of(plan_, stage_);
     std::vector<std::uint32_t> receive(order.size(), kNoOp);
     std::size_t post_next[2] = {0, 0};  // by `wraps`: the first task whose receive was not yet posted
     // Posts receives of tasks up to `last`; around the wrap Megatron posts them when the far end produces the
@@ -193,8 +199,9 @@ class StageProgram {
           if (!input || input->wraps != wraps) continue;
           emitter_.at({order[next].micro_batch, 0});
           const bool natural = !plan_.overlap_p2p && !wraps;
-          receive[next] = emitter_.message(OpKind::recv, input->slot, input->stream, message_bytes(),
-                                           !plan_.overlap_p2p, natural && plan_.synchronises_p2p);
+          receive[next] = emitter_.message(OpKind::recv, input->slot, input->stream,
+                                           message_bytes(order[next].micro_batch), !plan_.overlap_p2p,
+                                           natural && plan_.synchronises_p2p);
         }
       }
     };
@@ -204,8 +211,8 @@ class StageProgram {
       emitter_.at({task.micro_batch, 0});
       if (!plan_.stage_times.transfer.empty())
         emitter_.transfer(plan_.stage_times.transfer[static_cast<std::size_t>(stage_)], output->stream);
-      return emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(), true,
-                              alone && plan_.synchronises_p2p);
+      return emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(task.micro_batch),
+                              true, alone && plan_.synchronises_p2p);
     };
 
     const auto exchanged = routes_.exchanges(order);
@@ -214,14 +221,14 @@ class StageProgram {
       if (e == 0 && !plan_.overlap_p2p) post_receives(first, last);
       for (std::size_t i = first; i <= last; ++i) {
         if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the previous task is computed
-        arrives(receive[i]);
+        arrives(receive[i], order[i].micro_batch);
         if (!order[i].with_next) {
           run_task(order[i]);
           if (plan_.overlap_p2p) send(order[i], false);
           continue;
         }
         if (plan_.overlap_p2p) post_receives(i, i + 2);
-        arrives(receive[i + 1]);
+        arrives(receive[i + 1], order[i + 1].micro_batch);
         run_together(order[i], order[i + 1]);
         if (plan_.overlap_p2p) send(order[i], false), send(order[i + 1], false);
         ++i;
@@ -241,14 +248,6 @@ class StageProgram {
     }
   }
 
-  std::vector<StageTask> tasks() const {
-    if (!plan_.inference()) return tasks_of(plan_, stage_);
-    std::vector<StageTask> order;
-    for (int m = 0; m < plan_.micro_batches; ++m)
-      order.push_back({Action::forward, m, 0, plan_.experts.overlap && m % 2 == 0});
-    return order;
-  }
-
   // Stages form a ring: the last stage's tokens are the first one's next input. Each stage begins with the
   // messages whose work it did at the end of the previous step. So all micro-batches circulate (one starts on
   // each stage, further ones wait at the last), and no stage waits for a whole step.
@@ -261,7 +260,7 @@ class StageProgram {
       if (stages == 1) return;
       emitter_.at({index, 0});
       emitter_.message(OpKind::send, slots_.next, last ? "send tokens" : "send activations",
-                       last ? tokens : message_bytes(), true, false);
+                       last ? tokens : message_bytes(index), true, false);
     };
     for (int i = 0; i < left_over; ++i) send(m - left_over + i);
     for (int i = 0; plan_.experts.overlap && i < m; i += 2)
@@ -271,7 +270,7 @@ class StageProgram {
         emitter_.at({i, 0});
         emitter_.wait_for(emitter_.message(OpKind::recv, slots_.previous,
                                            stage_ == 0 ? "receive tokens" : "receive activations",
-                                           stage_ == 0 ? tokens : message_bytes(), false, false));
+                                           stage_ == 0 ? tokens : message_bytes(i), false, false));
       }
       run_task({Action::forward, i, 0});
       if (i + left_over < m) send(i);
@@ -280,16 +279,15 @@ class StageProgram {
 
   // The parts of an activation are joined on arrival (scatter_gather_tensors_in_pipeline of Megatron-LM's
   // p2p_communication.py).
-  void arrives(std::uint32_t message) {
+  void arrives(std::uint32_t message, int batch) {
     if (message == kNoOp) return;
     if (plan_.splits_messages) {
-      const double whole = plan_.tokens() * model_.hidden * bytes_of(plan_.activations);
       message = emitter_.collective({.stream = "tensor",
                                      .slot = slots_.tensor,
                                      .phase = Phase::transfer,
                                      .label = "received",
                                      .kind = CollectiveKind::all_gather,
-                                     .bytes = whole,
+                                     .bytes = activation_bytes(batch),
                                      .after = std::span(&message, 1),
                                      .follows_compute = false});
     }
@@ -300,7 +298,7 @@ class StageProgram {
     Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
     if (plan_.replays()) return replay(task);
     add_batch(emitter_, chunk, task, plan_, compute_, slots_.tensor);
-    ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
+    ChunkPass pass(model_, plan_, pieces_of(task.micro_batch), chunk, task, emitter_, *data_);
     while (!pass.done()) pass.advance();
     share_maxima(task);
     if (plan_.timed_passes) emitter_.compute(Part::batch, Phase::other, {}, true);
@@ -313,8 +311,8 @@ class StageProgram {
       return;
     }
     const auto pass = [&](const StageTask& task) {
-      return ChunkPass(model_, plan_, pieces_, chunks_[static_cast<std::size_t>(task.chunk)], task, emitter_,
-                       *data_);
+      return ChunkPass(model_, plan_, pieces_of(task.micro_batch),
+                       chunks_[static_cast<std::size_t>(task.chunk)], task, emitter_, *data_);
     };
     ChunkPass one = pass(first), other = pass(second);
     take_turns(one, other);

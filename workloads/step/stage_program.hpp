@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "sim/program/program.hpp"
 #include "workloads/layer/pieces.hpp"
@@ -22,6 +23,8 @@ struct StepPieces {
   [[nodiscard]] const PiecePair& layer_at(LayerKind kind, bool recomputed) const {
     return (recomputed ? layer_recomputed : layer)[static_cast<std::size_t>(kind)];
   }
+  double tokens = 0;                // of the micro-batch, Plan::tokens
+  std::vector<StepPieces> smaller;  // one list more, if there are smaller micro-batches (Plan::smaller)
 };
 
 // Appends one class to the program.

@@ -49,10 +49,11 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   fill(workload.model.attention.kernel, plan.attention);
   if (workload.compute.graph_parts.empty()) fill(workload.compute.cuda_graph, plan.host.graph);
   fill(spec.dp, plan.dp);
-  // Uneven micro-batches of requests are not all of this size.
-  if (std::int64_t{plan.micro_batch} * plan.micro_batches * plan.dp == plan.global_batch)
-    fill(spec.micro_batch, plan.micro_batch);
+  fill(spec.micro_batch, plan.micro_batch);
   if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);
+  // Uneven micro-batches of requests: the largest, and how many there are.
+  if (std::int64_t{plan.micro_batch} * plan.micro_batches * plan.dp != plan.global_batch)
+    fill(spec.grad_accumulation, plan.micro_batches);
   fill(spec.ep, plan.ep);
   if (plan.ep > 1) {
     fill(spec.etp, plan.etp);
