@@ -166,8 +166,7 @@ const Framework& set_of(const WorkloadSpec& workload) {
   if (workload.host.nccl && !named.on_gpus.empty())
     return framework(fmt::format("{}@{}", named.name, named.on_gpus));
   const int measured = workload.host.software_year;
-  const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
-  if (measured == 0 || serves) return named;
+  if (measured == 0 || serves(workload.task)) return named;
   const Framework* older = set_of_year(named.name, std::to_string(measured));
   constexpr std::string_view kLater = "2024";
   if (older != nullptr && older->release < kLater && needs_later(workload, *older))
@@ -178,7 +177,7 @@ const Framework& set_of(const WorkloadSpec& workload) {
 
 const Framework& framework_of(const WorkloadSpec& workload) {
   const Framework& named = set_of(workload);
-  if (workload.task == Task::prefill || workload.task == Task::decode) return named;  // shards no gradients
+  if (serves(workload.task)) return named;  // shards no gradients
   if (named.sharded.empty() || workload.plan.zero.value_or(named.zero) <= named.most_zero) return named;
   return framework(fmt::format("{}@{}", named.name, named.sharded));
 }

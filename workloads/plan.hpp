@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -103,6 +104,11 @@ struct PlanHost {
   [[nodiscard]] double gaps(double kernels) const { return kernels * seconds(gap); }
 };
 
+// Of engines that serve: the experts are divided over the tensor ranks alone.
+[[nodiscard]] constexpr bool divides_experts(int tp, int ep, int etp, TokenDispatcher dispatcher) {
+  return ep * etp == tp && (ep == 1 || dispatcher == TokenDispatcher::alltoall);
+}
+
 struct Plan : KernelFacts, ExchangeFacts {
   Task task = Task::pretrain;
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
@@ -117,13 +123,13 @@ struct Plan : KernelFacts, ExchangeFacts {
   std::vector<std::vector<StageTask>> orders;
   int micro_batch = 1;
   int micro_batches = 1;  // per replica and step
+  int smaller = 0;        // prefill: so many of them, the last ones, have one prompt fewer
   int global_batch = 1;
   int sequence = 0;
   int queries = 0;      // tokens of a sequence that one pass computes: all, or one when decoding
   int predictions = 0;  // tokens of a sequence that the head sees; 0: all
   int documents = 1;    // that share a sequence; attention stays inside each
   bool sequence_parallel = false;
-  int smaller = 0;        // prefill: so many of them, the last ones, have one prompt fewer
   int zero = 0;
   RecomputeSpec recompute;
   // What selective recompute computes again: the attention core, latent attention's up projections, the
@@ -199,7 +205,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] bool nf4() const {
     return frozen() && (frozen_weights == Precision::nf4 || frozen_weights == Precision::nf4_double);
   }
-  [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
+  [[nodiscard]] bool inference() const { return serves(task); }
   // DeepEP's low-latency kernels, those of decode steps: a token goes to each of its experts over the link
   // that reaches it, without a stop in between, to where the expert's product reads it; answers are summed on
   // arrival (deepseek-ai/DeepEP, csrc/kernels/internode_ll.cu).
@@ -216,7 +222,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   }
   // Experts are divided over the tensor ranks, each of which has all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const {
-    return inference() && ep * etp == tp && (ep == 1 || experts.dispatcher == TokenDispatcher::alltoall);
+    return inference() && divides_experts(tp, ep, etp, experts.dispatcher);
   }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Two copies of the model run through the ranks from both ends (DualPipe).

@@ -23,6 +23,9 @@ enum class AttentionKind : std::uint8_t { mha, gqa, mla };
 // choice.
 enum class AttentionKernel : std::uint8_t { flash, flash2025, sdpa, sdpa2026, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
+[[nodiscard]] constexpr bool serves(Task task) {
+  return task == Task::prefill || task == Task::decode;
+}
 // nf4: weights beside adapters alone, with an fp32 maximum for 64 of them (bitsandbytes); nf4_double: with 8
 // bits for 64 and one fp32 for 256 of these (QLoRA's double quantisation, section 3).
 enum class Precision : std::uint8_t {

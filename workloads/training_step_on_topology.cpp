@@ -77,8 +77,7 @@ void require_served_format(const WorkloadSpec& workload, const topology::Acceler
 }
 
 void require_narrow_products(const WorkloadSpec& workload, const topology::Accelerator& accelerator) {
-  if (workload.task == Task::prefill || workload.task == Task::decode)
-    return require_served_format(workload, accelerator);
+  if (serves(workload.task)) return require_served_format(workload, accelerator);
   if (bytes_of(workload.precision.gemm) >= 2) return;
   const std::string why = why_not_so_narrow(workload.precision.gemm, accelerator);
   if (why.empty()) return;

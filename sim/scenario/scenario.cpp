@@ -8,9 +8,8 @@ namespace topsim::scenario {
 
 collective::Overrides library_choices(const Scenario& scenario) {
   collective::Overrides choices = scenario.network.nccl;
-  const workloads::Task task = scenario.workload.task;
   if (!choices.custom_all_reduce && !scenario.workload.trace)
-    choices.custom_all_reduce = task == workloads::Task::prefill || task == workloads::Task::decode;
+    choices.custom_all_reduce = workloads::serves(scenario.workload.task);
   return choices;
 }
 

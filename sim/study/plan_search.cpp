@@ -101,8 +101,7 @@ class Search {
   static Scenario prepared_scenario(const Scenario& given) {
     if (given.workload.trace)
       throw ConfigError("a trace has no plan to choose", "plan needs workload.model, not workload.trace");
-    const workloads::Task task = given.workload.task;
-    if (task == workloads::Task::prefill || task == workloads::Task::decode)
+    if (workloads::serves(given.workload.task))
       throw ConfigError("plan searches training plans, and the task is inference",
                         "topsim sweep --vary workload.plan.tp=1,2,4,8 compares layouts of inference");
     Scenario changed = given;

@@ -206,6 +206,32 @@ TEST(GeneratingExperts, CopiesAreOfRanksThatGenerate) {
   EXPECT_THAT(help_of(training), ::testing::HasSubstr("task"));
 }
 
+// Four tensor ranks beside two replicas, eight ranks with 16 experts each: a decode step has one token of
+// each request, whatever its cache holds and whatever is said of rows that training splits.
+TEST(GeneratingExperts, ADecodeStepSplitsNoSequence) {
+  WorkloadSpec workload = generating(16, 4, 8);
+  workload.sequence = 4097;
+  const Plan open = resolve(workload, 8);
+  EXPECT_FALSE(open.sequence_parallel);
+  EXPECT_FALSE(open.sliced_experts());
+  workload.plan.sequence_parallel = false;
+  EXPECT_EQ(resolve(workload, 8).tokens(), open.tokens());
+  // Of training that is refused.
+  workload.task = Task::pretrain;
+  EXPECT_THROW((void)resolve(workload, 8), ConfigError);
+}
+
+// 2 prompts of 1,023 tokens on 4 ranks are 2,046 rows, padded to 2,048.
+TEST(GeneratingExperts, PromptsArePaddedForTheRanksThatSplitThem) {
+  WorkloadSpec workload = generating(2, 4, 8, Task::prefill);
+  workload.sequence = 1023;
+  const Plan plan = resolve(workload, 8);
+  EXPECT_TRUE(plan.sequence_parallel);
+  EXPECT_EQ(plan.tokens(), 2048);
+  workload.plan.ep = workload.plan.etp = 1, workload.plan.tp = 1;
+  EXPECT_EQ(resolve(workload, 8).tokens(), 2046);
+}
+
 // Two micro-batches, four layers, two exchanges each: 16 exchanges of 5 us, shorter than the kernels between
 // them. One batch after the other waits for all 16; in turns, each batch's exchanges hide behind the other's
 // kernels, except the first and the last.

@@ -54,10 +54,6 @@ std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, st
   return text;
 }
 
-bool serves(const WorkloadSpec& workload) {
-  return workload.task == Task::prefill || workload.task == Task::decode;
-}
-
 using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
 
 Change zero(int stage) {
@@ -97,7 +93,7 @@ std::vector<Change> savings(const WorkloadSpec& workload) {
     add([batch](WorkloadSpec& w) {
       return w.plan.micro_batch = batch, fmt::format("micro_batch = {}", batch);
     });
-  if (serves(workload)) {
+  if (serves(workload.task)) {
     if (const auto kept = workload.precision.kv_cache; !kept || bytes_of(*kept) > bytes_of(Precision::fp8))
       add([](WorkloadSpec& w) {
         return w.precision.kv_cache = Precision::fp8, std::string("precision.kv_cache = fp8");
@@ -205,7 +201,7 @@ int largest_batch(const WorkloadSpec& workload, const topology::Accelerator& acc
   const PlanSpec& plan = workload.plan;
   const int given = plan.global_batch.value_or(0);
   const int across = plan.tp * plan.pp * plan.cp;
-  if (!serves(workload) || given == 0 || across <= 0) return 0;
+  if (!serves(workload.task) || given == 0 || across <= 0) return 0;
   const int replicas = std::max(1, static_cast<int>(accelerators) / across);
   const int unit = replicas * (plan.micro_batch ? plan.pp * *plan.micro_batch : 1);
   const auto fits = [&](int units) {
@@ -323,7 +319,7 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
       fmt::format("{} too much, most of it {}", gibibytes(total - use.room()), largest_part(use.peak()));
   const std::string change = fitting_change(workload, accelerator, accelerators);
   const char* const none =
-      serves(workload)
+      serves(workload.task)
           ? "no single change fits: combine several, or use more accelerators, or more memory in each"
       : accelerators > 1 ? "no single change that keeps tensor groups inside a node fits: `topsim plan FILE` "
                            "searches combinations; else more accelerators, or more memory in each"

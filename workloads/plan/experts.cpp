@@ -170,7 +170,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   }
   const int ranks = plan.tp * plan.cp * plan.dp;
   check_counts(model, plan, mistakes);
-  if (plan.tp > 1 && !plan.sequence_parallel && !plan.sliced_experts())
+  if (plan.tp > 1 && !plan.sequence_parallel && plan.task != Task::decode && !plan.sliced_experts())
     mistakes.add("plan.sequence_parallel",
                  "experts with tensor parallelism need sequence parallelism: each token must enter the "
                  "dispatch once",

@@ -80,7 +80,6 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
                  "set cp to 1, or task to prefill");
   plan.memory_share = spec.memory_utilization.value_or(kServedShare);
   plan.zero = 0;
-  if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token cannot be split
   plan.shards.gradients = plan.shards.optimizer = plan.shards.parameters = 1;
   plan.overlap_grad_reduce = plan.overlap_param_gather = plan.reduce_every_micro_batch = false;
   plan.cast_weights = plan.mixed_precision = plan.dropout = plan.synchronises_p2p = false;

@@ -60,12 +60,14 @@ void check_key_value_heads(const WorkloadSpec& workload, const Framework& defaul
 void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                            Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
-  const bool split_rows = (defaults.sequence_parallel && !plan.inference()) ||
-                          (workload.model.experts.count > 0 && !plan.sliced_experts());
-  plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(split_rows);
-  if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0) {
+  const bool by_experts = workload.model.experts.count > 0 && !plan.sliced_experts();
+  const bool split_rows = (defaults.sequence_parallel && !plan.inference()) || by_experts;
+  // A decode step's one token cannot be split.
+  plan.sequence_parallel =
+      plan.tp > 1 && plan.task != Task::decode && spec.sequence_parallel.value_or(split_rows);
+  // Engines that serve pad the rows of their batch (Plan::tokens).
+  if (plan.sequence_parallel && !plan.inference() && plan.sequence % (plan.tp * plan.cp) != 0) {
     const bool written = spec.sequence_parallel.has_value();
-    const bool by_experts = workload.model.experts.count > 0 && !plan.sliced_experts();
     mistakes.add(
         written ? "plan.sequence_parallel" : "plan.tp",
         fmt::format("a sequence of {} does not divide over tp x cp = {}{}", plan.sequence, plan.tp * plan.cp,

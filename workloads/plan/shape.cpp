@@ -31,6 +31,7 @@ int proposed_tp(const WorkloadSpec& workload, std::uint32_t accelerators) {
   const PlanSpec& plan = workload.plan;
   const bool latent = model.attention.kind == AttentionKind::mla;
   const int sequence = workload.sequence.value_or(model.sequence);
+  const bool generates = serves(workload.task);
   const auto divides = [](std::int64_t divisor, std::int64_t value) { return value % divisor == 0; };
   int tp = plan.tp;
   while (--tp > 1) {
@@ -39,7 +40,7 @@ int proposed_tp(const WorkloadSpec& workload, std::uint32_t accelerators) {
                         (model.experts.count == 0 || plan.etp || divides(tp, model.experts.ffn)) &&
                         (latent || divides(tp, model.kv_heads) || divides(model.kv_heads, tp));
     const bool ranks = divides(std::int64_t{tp} * plan.pp * plan.cp, accelerators);
-    if (layers && ranks && divides(std::int64_t{tp} * plan.cp, sequence)) break;
+    if (layers && ranks && (generates || divides(std::int64_t{tp} * plan.cp, sequence))) break;
   }
   return std::max(1, tp);
 }

@@ -8,6 +8,7 @@
 
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
+#include "workloads/plan.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -46,9 +47,7 @@ void find_long_sequence(const workloads::WorkloadSpec& workload, std::vector<rep
 
 // Engines let these modules propose tokens that the model then checks, several in a step.
 void find_speculation(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
-  const bool generates =
-      workload.task == workloads::Task::prefill || workload.task == workloads::Task::decode;
-  if (!generates || workload.model.prediction_layers == 0) return;
+  if (!workloads::serves(workload.task) || workload.model.prediction_layers == 0) return;
   out.push_back(
       {Severity::note,
        "prediction_layers has no effect: a decode step yields one token of each request, without "
@@ -94,13 +93,12 @@ void find_release(const workloads::WorkloadSpec& workload, std::vector<report::F
                              newer.empty() ? "" : ", and there are newer sets"),
                  "workload.framework", newer.empty() ? "topsim list frameworks shows all sets" : newer});
 }
-// Tensor ranks that generate tokens and divide the experts have all of them (Plan::sliced_experts).
+// Tensor ranks that generate tokens and divide the experts have all of them.
 bool exchanges_tokens(const workloads::WorkloadSpec& workload) {
-  using workloads::Task, workloads::TokenDispatcher;
   const workloads::PlanSpec& plan = workload.plan;
-  const bool serves = workload.task == Task::prefill || workload.task == Task::decode;
-  return !serves || plan.ep.value_or(1) * plan.etp.value_or(1) != plan.tp ||
-         plan.token_dispatcher.value_or(TokenDispatcher::alltoall) != TokenDispatcher::alltoall;
+  return !workloads::serves(workload.task) ||
+         !workloads::divides_experts(plan.tp, plan.ep.value_or(1), plan.etp.value_or(1),
+                                     plan.token_dispatcher.value_or(workloads::TokenDispatcher::alltoall));
 }
 }  // namespace
 
