@@ -24,6 +24,14 @@ constexpr Synonyms kSynonyms[] = {
     {"use", "name base preset"},
     {"task", "mode phase type"},
     {"model", "model_name"},
+    // Commands and what bench measures.
+    {"run", "simulate sim train launch"},
+    {"list", "catalogue catalog"},
+    {"topo", "topology graph"},
+    {"bench", "benchmark nccl-tests nccl perftest"},
+    {"all_reduce", "osu_allreduce"},
+    {"p2p",
+     "ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat perftest osu_bw osu_latency"},
     // Of topsim list.
     {"hardware", "nodes servers nics links switches accelerators gpus chips cables node nic link switch gpu"},
     {"scenarios", "examples configs"},

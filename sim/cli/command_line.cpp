@@ -15,10 +15,13 @@
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/cli/command.hpp"
+#include "sim/config/home_of_key.hpp"
 #include "sim/config/reader.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/version.hpp"
+#include "sim/scenario/read/tables.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -131,6 +134,13 @@ int missing_argument(const CLI::App& command, const std::string& see) {
   return user_error(words + " needs " + missing, (example.empty() ? "" : "e.g. " + example + "; ") + see);
 }
 
+// The path in a scenario of what other programs set by an option: "--tensor-model-parallel-size".
+std::string path_of(std::string_view option) {
+  std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key.size() < 2 ? std::string() : config::home_of_key<scenario::Scenario>(key);
+}
+
 // What to do with an option of nccl-tests that bench lacks: it simulates one call, free of noise.
 std::string_view of_nccl_tests(std::string_view option) {
   constexpr std::string_view kRepeats =
@@ -193,7 +203,11 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
     if (const auto other = words_of(command) == "topsim bench" ? of_nccl_tests(word) : std::string_view();
         !other.empty())
       return user_error("bench has no option " + word, std::string(other));
-    const auto close = closest(word, flags_of(command));
+    const std::vector<std::string> flags = flags_of(command);
+    const auto close = closest(word, flags);
+    if (!close && std::find(flags.begin(), flags.end(), "--set") != flags.end())
+      if (const std::string path = path_of(word); !path.empty())
+        return user_error("unknown option " + word, "--set " + path + "=VALUE changes the scenario's");
     return user_error("unknown option " + word, close ? "did you mean " + *close + "?" : see);
   }
   std::string message = error.what();

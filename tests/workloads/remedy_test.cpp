@@ -59,7 +59,7 @@ TEST(Remedy, ExpertsAreDividedAmongTheRanksThatThereAre) {
   workload.model.experts.ffn = 14336;
   workload.plan.dp = 8, workload.plan.zero = 1;
   EXPECT_THAT(help(workload, 8), StartsWith("ep = 2 would fit"));  // before Megatron-FSDP's zero 2
-  workload.framework = "megatron@2024";  // has no stage 2
+  workload.framework = "megatron@2024";                            // has no stage 2
   EXPECT_THAT(help(workload, 8), StartsWith("ep = 2 would fit"));
 }
 }  // namespace topsim::workloads::remedy_test
