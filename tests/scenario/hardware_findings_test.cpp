@@ -42,6 +42,21 @@ TEST(HardwareFindings, SayWhatCannotBe) {
       HasSubstr("has no fp8 units"));
 }
 
+// EFA's second NIC has 100 Gbit/s, a ConnectX-7 400; eight of either.
+TEST(HardwareFindings, SayWhatANicInAnothersPlaceBrings) {
+  EXPECT_THAT(words({"topology.node={\"use\": \"hgx-h100\", \"nic\": \"efa-v2\"}"}),
+              HasSubstr("efa-v2 brings 800 Gbit/s to a node (8 NICs of 100); hgx-h100 has 8 of 400 itself"));
+  EXPECT_THAT(words({"topology.node={\"use\": \"hgx-h100\", \"nic\": \"bluefield-3\"}"}),
+              testing::Not(HasSubstr("to a node (")));
+}
+
+// The example's sequences have 8192 tokens.
+TEST(HardwareFindings, SayWhichOfTwoSequencesCounts) {
+  const char* model = "workload.model={\"use\": \"llama3-70b\", \"sequence\": 4096}";
+  EXPECT_THAT(words({model}), HasSubstr("sequences have the 8192 tokens of workload.sequence, not the 4096"));
+  EXPECT_THAT(words({model, "workload.sequence=4096"}), testing::Not(HasSubstr("sequences have")));
+}
+
 // The 64 nodes fill two groups of 128 NICs. Of two groups none is a third; of three one is.
 TEST(HardwareFindings, SayHowMessagesBetweenGroupsOfADragonflyAreRouted) {
   const char* dragonfly = "configs/dragonfly.json";

@@ -119,7 +119,7 @@ void find_other_nics(const Scenario& scenario, const topology::Topology& topolog
       now += link.line_rate.value();
   const double own = group->rate.value() * group->ports;
   if (now <= 0 || std::abs(now - own) < 0.01 * own) return;
-  out.push_back({report::Severity::note,
+  out.push_back({report::Severity::warning,
                  fmt::format("{} brings {:g} Gbit/s to a node ({} NICs of {:g}); {} has {} of {:g} itself",
                              *node.nic, static_cast<double>(nics.size()) * now * 8e-9, nics.size(),
                              now * 8e-9, recipe.id, group->count, own * 8e-9),
