@@ -29,6 +29,8 @@ constexpr std::string_view kHuggingFace =
 constexpr std::string_view kInference =
     R"("prefill" (a batch of prompts) or "decode" (one token a sequence))";
 constexpr std::string_view kTorchtune = R"("fsdp@2024-flat" or "fsdp@2025-eager", by its release of PyTorch)";
+constexpr std::string_view kShape =
+    R"("fabric": {"kind": "rail", "link": "ib-ndr"}: its kind (rail, fat-tree, ...) and its link)";
 constexpr std::string_view kPublished =
     R"(a kind is a shape; "fabric": "dgx-superpod" takes a published one, topsim list fabrics has them)";
 constexpr std::string_view kArranged =
@@ -53,6 +55,8 @@ constexpr std::string_view kAsyncTensor =
 constexpr std::string_view kUlysses = R"("cp" says how many, "cp_kind": "ulysses" how)";
 constexpr std::string_view kCompiled =
     R"(a set of defaults that compiles: "framework": "fsdp@2025-compile", or ddp@2024-compile)";
+constexpr std::string_view kOfTraining =
+    R"(its parts are the workload's: "sequence", "precision", and batches in "plan")";
 constexpr std::string_view kOutput =
     R"("decode" is one token a sequence behind "sequence" tokens: each token takes such a step)";
 constexpr std::string_view kNarrow = R"("precision": "fp8", "mxfp8" or "fp8-blockwise", by its scales)";
@@ -96,6 +100,16 @@ constexpr Hint kKeys[] = {
     {"workload", "osl", kOutput},
     {"workload", "max_tokens", kOutput},
     {"workload", "fp8", kNarrow},
+    {"workload", "bf16", R"("precision": "bf16")"},
+    {"workload", "fp16", R"("precision": "fp16")"},
+    {"workload", "training", kOfTraining},
+    {"scenario", "trainer", R"("topology" has the nodes, "workload" the plan and the precision)"},
+    {"scenario", "training", R"("workload" has it: "sequence", "precision", and batches in "plan")"},
+    {"model", "swiglu", R"("gated_ffn": true)"},
+    {"model", "normalization", kNoEffect},
+    {"model", "untie_embeddings_and_output_weights", R"("tied_embeddings": false)"},
+    {"model", "group_query_attention", R"("kv_heads" says how many key-value heads there are)"},
+    {"model", "flavor", kSize},
     {"workload", "flash_attention",
      R"("model": {"attention": {"kernel": "flash"}}, the newer sets' default)"},
     {"workload", "use_flash_attn", R"("model": {"attention": {"kernel": "flash"}}, the newer sets' default)"},
@@ -158,6 +172,25 @@ constexpr Hint kValues[] = {
     {"kind", "ib", kArranged},
     {"kind", "ethernet", kArranged},
     {"kind", "roce", kArranged},
+    {"fabric", "rail", kShape},
+    {"fabric", "rail-optimized", kShape},
+    {"fabric", "rail-optimised", kShape},
+    {"fabric", "fat-tree", kShape},
+    {"fabric", "leaf-spine", kShape},
+    {"fabric", "clos", kShape},
+    {"fabric", "dragonfly", kShape},
+    {"fabric", "infiniband", kShape},
+    {"fabric", "roce", kShape},
+    {"fabric", "ethernet", kShape},
+    {"zero", "stage1", "write 1"},
+    {"zero", "optimizer", "write 1"},
+    {"zero", "stage2", "write 2"},
+    {"zero", "shard_grad_op", "write 2"},
+    {"zero", "stage3", "write 3"},
+    {"zero", "full_shard", "write 3"},
+    {"zero", "hybrid_shard", R"(write 3, and "hsdp_shard" for the ranks of a shard group)"},
+    {"zero", "true", "write 1, 2 or 3"},
+    {"dp", "auto", "leave it out: it follows from the accelerators"},
     {"recompute", "true", R"(write "full", or "selective" as Megatron's --recompute-activations)"},
     {"recompute", "false", R"(write "none")"},
     {"recompute", "on", R"(write "full", or "selective" as Megatron's --recompute-activations)"},

@@ -204,7 +204,10 @@ bool read_quantity(const Node& node, Dimension dimension, const Range& range, do
 
 bool read_name(const Node& node, const std::vector<std::string>& known, std::size_t& out, Reader& reader) {
   if (!node.is(Kind::string)) {
-    reader.problem(node, "expected a name; found " + found(node), "", "one of: " + join(known));
+    const std::string_view hint =
+        node.is(Kind::boolean) ? hint_of_value(node.value().key, node.boolean() ? "true" : "false") : "";
+    reader.problem(node, "expected a name; found " + found(node), std::string(hint),
+                   "one of: " + join(known));
     return false;
   }
   for (std::size_t i = 0; i < known.size(); ++i) {
