@@ -108,4 +108,15 @@ TEST(CommandLine, ListsAndSchemaGoToStandardOutput) {
   EXPECT_THAT(call({"list", "networks"}).out, HasSubstr("flow (default)"));
   EXPECT_THAT(call({"schema"}).out, HasSubstr("json-schema.org"));
 }
+
+// What other programs set by an option the scenario has, and nccl-tests' options are not bench's.
+TEST(CommandLine, AnOptionOfAnotherProgramIsAnsweredWithWhatDoesIt) {
+  EXPECT_THAT(call({"run", "x.json", "--tensor-model-parallel-size", "4"}).err,
+              HasSubstr("--set workload.plan.tp=VALUE"));
+  EXPECT_THAT(call({"run", "x.json", "--gpus", "64"}).err, HasSubstr("--set topology.accelerators=VALUE"));
+  EXPECT_THAT(call({"bench", "all_reduce", "x.json", "-n", "20"}).err, HasSubstr("here one is simulated"));
+  EXPECT_THAT(call({"bench", "all_reduce", "x.json", "-t", "8"}).err, HasSubstr("topology.nodes=N"));
+  EXPECT_THAT(call({"list", "servers"}).err, HasSubstr("did you mean hardware?"));
+  EXPECT_THAT(call({"simulate", "x.json"}).err, HasSubstr("did you mean topsim run?"));
+}
 }  // namespace topsim::cli::command_line_test

@@ -154,6 +154,13 @@ TEST(HomeOfKey, IsNamedBesideAKeyThatIsSpelledNearly) {
                                            R"(did you mean "tp"?)", R"(did you mean "count"?)"));
 }
 
+// A file's words are as people write them; what is written back has the table's.
+TEST(Object, WordsOfAListAreReadInAnyCapitals) {
+  EXPECT_EQ(read_plan(R"({"tp": 1, "schedule": "GPipe"})").schedule, demo::Schedule::gpipe);
+  EXPECT_EQ(read_plan(R"({"tp": 1, "schedule": "1F1B"})").schedule, demo::Schedule::one_f_one_b);
+  EXPECT_EQ(refused(R"({"tp": 1, "schedule": "g-pipe"})")[0].label, "did you mean \"gpipe\"?");
+}
+
 TEST(Object, AllMistakesOfAFileAreFoundAtOnceInItsOrder) {
   const auto problems = refused(
       "{\"tpp\": 8,\n\"ratio\": 2,\n\"tp\": 0,\n\"bucket\": 25,\n\"schedule\": \"gpip\",\n\"flag\": "
