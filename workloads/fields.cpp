@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "workloads/framework.hpp"
+#include "workloads/trace/formats.hpp"
 
 namespace topsim::workloads {
 
@@ -385,8 +386,7 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
           .field("precision", &WorkloadSpec::precision, "number formats")
           .field("framework", &WorkloadSpec::framework,
                  "whose communication schedule and defaults: name@release, or a name alone: its newest "
-                 "release, on "
-                 "NVIDIA's older accelerators the one of their time (topsim list frameworks)",
+                 "release, on NVIDIA's older accelerators the one of their time (topsim list frameworks)",
                  one_of(framework_names()))
           .field("compute", &WorkloadSpec::compute, "overrides of the compute model")
           .field("trace", &WorkloadSpec::trace, "replays a trace instead")
