@@ -84,7 +84,7 @@ const std::vector<Exporter>& exporters() {
   static const std::vector<Exporter> all{
       {"json", {".json"}, topology::to_json},
       {"nccl", {".xml"}, [](const Topology& t) { return topology::to_nccl_xml(t, 0); }},
-      {"svg", {".svg"}, topology::to_svg},
+      {"svg", {".svg"}, [](const Topology& t) { return topology::to_svg(t); }},
       {"dot", {".dot", ".gv"}, topology::to_dot},
       {"tree", {".txt"}, [](const Topology& t) { return topology::to_tree(t); }}};
   return all;
