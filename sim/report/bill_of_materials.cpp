@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,57 +13,16 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/optical_circuits.hpp"
 #include "sim/report/port_remarks.hpp"
-#include "sim/report/server_price.hpp"
+#include "sim/report/price_book.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/node_recipe.hpp"
-#include "topology/catalogue/price_entry.hpp"
 
 namespace topsim::report {
 namespace {
 using topology::Catalogue;
 using topology::DeviceKind;
 using topology::Topology;
-
-struct Known {
-  std::optional<Interval> price;
-  std::string source;
-  bool unsourced = false, estimated = false;
-  std::optional<PriceBasis> basis = {};
-  std::string priced_as = {};
-};
-
-// Whether it has no text as its source, in the notation of configs/hardware.
-bool remembered(std::string_view source) {
-  return source.starts_with("recalled:");
-}
-
-// Of the offer that is nearest to the usual price.
-PriceBasis basis_of(const topology::PriceEntry& entry) {
-  const auto away = [&](const topology::Price& offer) { return std::abs(offer.dollars - entry.use); };
-  return std::min_element(
-             entry.offers.begin(), entry.offers.end(),
-             [&](const topology::Price& a, const topology::Price& b) { return away(a) < away(b); })
-      ->basis;
-}
-
-std::string describe(const topology::PriceEntry& entry) {
-  std::string first;
-  std::string last;
-  for (const topology::Price& each : entry.offers) {
-    if (each.date.empty()) continue;
-    if (first.empty() || each.date < first) first = each.date;
-    if (each.date > last) last = each.date;
-  }
-  std::string text = fmt::format("{} offer{}", entry.offers.size(), entry.offers.size() == 1 ? "" : "s");
-  if (!first.empty()) text += first == last ? ", " + first : fmt::format(", {} to {}", first, last);
-  std::vector<std::string> sources;
-  for (const topology::Price& each : entry.offers)
-    if (std::find(sources.begin(), sources.end(), each.source) == sources.end())
-      sources.push_back(each.source);
-  for (std::size_t i = 0; i < sources.size(); ++i) text += (i == 0 ? ": " : "; ") + sources[i];
-  return text;
-}
 
 class Counter {
  public:
@@ -75,6 +33,7 @@ class Counter {
         catalogue_(catalogue),
         cost_(cost),
         place_of_(place_of),
+        prices_(catalogue, cost),
         optics_(topology),
         listed_(catalogue),
         chooser_(topology, topology::resolve_fabric(spec.fabric, catalogue), catalogue, optics_, listed_) {}
@@ -124,7 +83,7 @@ class Counter {
                             std::any_of(items.begin(), items.end(), [&, name = id](const BomItem& item) {
                               return item.included && item.id == name;
                             });
-      if (!included && quoted_.contains(id)) continue;
+      if (!included && prices_.took_quote(id)) continue;
       remarks_.push_back(fmt::format(
           "the quote for {}{} changes nothing: {}", id, place_of_ ? place_of_("cost.prices." + id) : "",
           included ? "it is part of the server's price" : "nothing in the bill is priced by it"));
@@ -132,7 +91,7 @@ class Counter {
   }
 
   void add(BomCategory category, const std::string& id, const std::string& name, std::int64_t count,
-           double watts, const Known& known, bool included = false) {
+           double watts, const PartPrice& price, bool included = false) {
     if (count <= 0) return;
     BomItem& item = items_[{category, id, name}];
     item.category = category;
@@ -141,54 +100,12 @@ class Counter {
     item.count += count;
     item.watts = watts;
     item.included = included;
-    item.price = known.price;
-    item.price_source = known.source;
-    item.unsourced = known.unsourced;
-    item.estimated = known.estimated;
-    item.basis = known.basis;
-    item.priced_as = known.priced_as;
-  }
-
-  [[nodiscard]] Known known(const std::string& id) const {
-    if (const auto quote = cost_.prices.find(id); quote != cost_.prices.end()) {
-      quoted_.insert(id);
-      const double low = quote->second.front();
-      const double high = quote->second.back();
-      return {Interval{low, (low + high) / 2, high}, "quote", false, false, PriceBasis::quote};
-    }
-    const topology::PriceEntry* entry = catalogue_.price(id);
-    if (entry == nullptr) return {};
-    const bool unsourced = std::all_of(entry->offers.begin(), entry->offers.end(),
-                                       [](const topology::Price& offer) { return remembered(offer.source); });
-    const bool estimated =
-        std::all_of(entry->offers.begin(), entry->offers.end(),
-                    [](const topology::Price& offer) { return offer.basis == PriceBasis::estimate; });
-    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced, estimated,
-            basis_of(*entry)};
-  }
-
-  // A recipe derived from another one (HGX from DGX) takes that one's price if it has no offers of its own.
-  [[nodiscard]] Known server_price(const topology::NodeRecipe& recipe) const {
-    Known price = known(recipe.id);
-    for (const topology::NodeRecipe* each = &recipe; !price.price && !each->like.empty();) {
-      each = &catalogue_.node(each->like);
-      price = known(each->id);
-      price.source += ", of a " + each->id;
-      // The same machine under another name is not mentioned.
-      if (each->accelerator != recipe.accelerator) price.priced_as = each->id;
-    }
-    return price;
-  }
-
-  // Accelerators that are not the recipe's: the price is a quote, else that of a server that has them.
-  [[nodiscard]] Known price_with(const topology::NodeRecipe& recipe, const topology::Accelerator& chip) {
-    if (chip.id == recipe.accelerator || cost_.prices.contains(recipe.id)) return server_price(recipe);
-    const topology::NodeRecipe* other = priced_server_with(chip.id, recipe, catalogue_, cost_);
-    if (other == nullptr) return {};
-    remarks_.push_back(
-        fmt::format("the price of a {0} with {1} is that of a {2}; a quote (cost.prices.{0}) replaces it",
-                    recipe.id, chip.id, other->id));
-    return server_price(*other);
+    item.price = price.usd;
+    item.price_source = price.source;
+    item.unsourced = price.unsourced;
+    item.estimated = price.estimated;
+    item.basis = price.basis;
+    item.priced_as = price.of;
   }
 
   void servers() {
@@ -213,8 +130,8 @@ class Counter {
                     : fmt::format("power of a {} and of its accelerators is not published: not counted",
                                   recipe.id));
     }
-    const Known price = price_with(recipe, chip);
-    if (price.price) {
+    const PartPrice price = prices_.of_server_with(chip, recipe, remarks_);
+    if (price.usd) {
       add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
       in_servers_.insert(chip.id);
       nics(/*in_servers=*/true);
@@ -226,7 +143,7 @@ class Counter {
         "no price of a {} server{} is known: its accelerators and NICs are counted, the rest is not",
         recipe.id, chip.id == recipe.accelerator ? "" : " with " + chip.id));
     add(BomCategory::accelerator, chip.id, chip.name, nodes * accelerators, watts / accelerators,
-        known(chip.id));
+        prices_.of(chip.id));
     nics(/*in_servers=*/false, /*with_power=*/false);
   }
 
@@ -237,7 +154,7 @@ class Counter {
       const bool listed = listed_(model, "accelerator");
       const topology::Accelerator* entry = listed ? &catalogue_.accelerator(model) : nullptr;
       add(BomCategory::accelerator, model, listed ? entry->name : model, 1, listed ? entry->tdp.value() : 0,
-          known(model));
+          prices_.of(model));
       power |= listed;
     }
     if (power)
@@ -251,7 +168,7 @@ class Counter {
       const std::string& model = topology_.models()[device.model];
       const topology::NicEntry* entry = listed_(model, "nic") ? &catalogue_.nic(model) : nullptr;
       add(BomCategory::nic, model, entry != nullptr ? entry->name : model, device.count,
-          with_power && entry != nullptr ? entry->power.value() : 0, known(model), in_servers);
+          with_power && entry != nullptr ? entry->power.value() : 0, prices_.of(model), in_servers);
     }
   }
 
@@ -262,7 +179,7 @@ class Counter {
       const topology::SwitchEntry* entry =
           listed_(model, "switch") ? &catalogue_.network_switch(model) : nullptr;
       add(BomCategory::network_switch, model, entry != nullptr ? entry->name : model, device.count,
-          entry != nullptr ? entry->power.value() : 0, known(model));
+          entry != nullptr ? entry->power.value() : 0, prices_.of(model));
     }
   }
 
@@ -270,7 +187,7 @@ class Counter {
     if (!optics_) return;
     const topology::SwitchEntry& entry = catalogue_.network_switch(OpticalCircuits::kSwitch);
     add(BomCategory::network_switch, entry.id, entry.name, optics_.switches(entry.ports), entry.power.value(),
-        known(entry.id));
+        prices_.of(entry.id));
     remarks_.push_back(
         fmt::format("optical circuit switches join cubes of 4 x 4 x 4 chips: {} of them, each with two ports "
                     "a cube; other "
@@ -288,9 +205,9 @@ class Counter {
         add(BomCategory::cable, "cable for " + type.id, type.label, link.count, 0, {});
         continue;
       }
-      Known price = known(cable.entry->id);
-      if (!price.price)
-        price = {chooser_.price(cable, link), cable.entry->source, remembered(cable.entry->source)};
+      PartPrice price = prices_.of(cable.entry->id);
+      if (!price.usd)
+        price = {chooser_.price(cable, link), cable.entry->source, is_remembered(cable.entry->source)};
       add(BomCategory::cable, cable.entry->id,
           fmt::format("{}, {:.0f} m{}", cable.entry->name, cable.length.value(),
                       cable.entry->kind == topology::CableKind::transceiver ? ", 2 modules" : ""),
@@ -303,13 +220,13 @@ class Counter {
   const Catalogue& catalogue_;
   const CostSpec& cost_;
   const PlaceOf& place_of_;
+  PriceBook prices_;
   const OpticalCircuits optics_;
   const Listed listed_;
   CableChooser chooser_;
   std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
   std::vector<std::string> remarks_;
-  mutable std::set<std::string> quoted_;  // prices that were looked up
-  std::set<std::string> in_servers_;      // accelerators that are part of servers
+  std::set<std::string> in_servers_;  // accelerators that are part of servers
 };
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "sim/report/compare_remarks.hpp"
 #include "sim/report/compare_verdict.hpp"
 #include "sim/report/per_step.hpp"
 #include "sim/report/si.hpp"
