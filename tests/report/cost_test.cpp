@@ -140,9 +140,9 @@ TEST_F(Bill, WhatAPriceIsAndOfWhichMachineIsSaid) {
       return each.find("another machine") != std::string::npos;
     });
   };
-  EXPECT_EQ(find(server("hgx-h100"), BomCategory::server)->basis, "street");
+  EXPECT_EQ(find(server("hgx-h100"), BomCategory::server)->basis, topology::PriceBasis::street);
   EXPECT_FALSE(says_another(server("hgx-h100")));
-  EXPECT_EQ(find(server("dgx-h200"), BomCategory::server)->basis, "list");
+  EXPECT_EQ(find(server("dgx-h200"), BomCategory::server)->basis, topology::PriceBasis::list);
   EXPECT_EQ(find(server("dgx-b300"), BomCategory::server)->priced_as, "dgx-b200");
   EXPECT_TRUE(says_another(server("dgx-b300")));
 }
