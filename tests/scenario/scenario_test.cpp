@@ -132,6 +132,12 @@ TEST(Scenario, ANodeOfTheCatalogueIsAClusterOfOneAndNoScenario) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("\"hgx-h100\" is a node"));
   }
+  try {
+    (void)read_cluster("hgx-h10", {}, library());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().help, HasSubstr("did you mean the node hgx-h100?"));
+  }
 }
 
 TEST(Scenario, IncludesThatGoRoundAreFoundOut) {

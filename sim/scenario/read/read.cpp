@@ -238,12 +238,15 @@ std::string find_scenario(const std::string& path, const config::Library& librar
         "a node's name");
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);
+  const bool is_name = typed.extension().empty() && !typed.has_parent_path();
+  const auto node = is_name ? closest(path, nodes) : std::nullopt;
   std::error_code error;
   std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
   // A scenario of the user's own comes first.
   const auto beside = closest(typed.filename().string(), scenarios_beside(typed));
   help += beside  ? "; did you mean " + (typed.parent_path() / *beside).string() + '?'
           : close ? "; did you mean " + *close + '?'
+          : node  ? "; did you mean the node " + *node + '?'
                   : "; shipped: " + join(known);
   throw ConfigError("no such scenario: \"" + path + '"', help);
 }
