@@ -5,17 +5,13 @@
 
 #include "sim/base/error.hpp"
 #include "sim/scenario/read/read.hpp"
+#include "tests/study/two_boxes.hpp"
 
 namespace topsim::study::sweep_session_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kTwoBoxes = R"({
-  "topology": {"node": "hgx-h100", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
-  "workload": {"model": "megatron-1.7b", "sequence": 2048, "precision": "bf16", "framework": "megatron",
-               "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8}},
-  "run": {"steps": 1, "warmup": 0, "seed": 1}})";
 constexpr const char* kPlan = R"(workload.plan={"dp": 2, "micro_batch": 1, "global_batch": 8})";
 
 SweepRequest request(SweepSpace space, std::vector<std::string> settings = {}) {

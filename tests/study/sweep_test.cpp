@@ -12,16 +12,11 @@
 #include "sim/study/sweep_database.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
+#include "tests/study/two_boxes.hpp"
 
 namespace topsim::study::sweep_test {
 using testing::Each;
 using testing::HasSubstr;
-
-constexpr const char* kTwoBoxes = R"({
-  "topology": {"node": "hgx-h100", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
-  "workload": {"model": "megatron-1.7b", "sequence": 2048, "precision": "bf16", "framework": "megatron",
-               "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8}},
-  "run": {"steps": 1, "warmup": 0, "seed": 1}})";
 
 class Sweeps : public testing::Test {
  protected:

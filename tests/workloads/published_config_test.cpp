@@ -8,7 +8,7 @@
 #include <filesystem>
 
 namespace topsim::workloads::published_config_test {
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string of(const std::string& json) {
   const config::Document document = config::Document::parse(json, "config.json");
@@ -53,9 +53,9 @@ TEST(PublishedConfig, DeepSeekHasLatentAttentionAndExperts) {
 // Qwen2 states a window and does not use it; every layer of a list that sees all leaves none.
 TEST(PublishedConfig, WindowsThatNoLayerUsesAreLeftOut) {
   EXPECT_THAT(of(R"({"model_type": "qwen2", "use_sliding_window": false, "sliding_window": 131072})"),
-              testing::Not(HasSubstr("window")));
+              ::testing::Not(HasSubstr("window")));
   EXPECT_THAT(of(R"({"model_type": "qwen3", "layer_types": ["full_attention"], "sliding_window": 4096})"),
-              testing::Not(HasSubstr("window")));
+              ::testing::Not(HasSubstr("window")));
   EXPECT_THAT(of(R"({"model_type": "gpt_oss", "sliding_window": 128,
                      "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})"),
               HasSubstr("\"window\": 128, \"full_every\": 2"));
@@ -72,7 +72,7 @@ TEST(PublishedConfig, GemmaThreesLayersSeeAllInTurn) {
       HasSubstr("\"window\": 512, \"full_every\": 6, \"qk_norm\": true"));
   EXPECT_THAT(
       of(R"({"model_type": "gemma3_text", "sliding_window": 1024, "hidden_size": 2560})"),
-      testing::AllOf(HasSubstr("\"full_every\": 6"), HasSubstr("leaves layers, heads, ffn, vocab to")));
+      ::testing::AllOf(HasSubstr("\"full_every\": 6"), HasSubstr("leaves layers, heads, ffn, vocab to")));
 }
 
 // As configs/models/llama4-maverick.json.
@@ -92,7 +92,7 @@ TEST(PublishedConfig, MaverickHasExpertsInEverySecondLayerAndNoNormsOfHeads) {
 TEST(PublishedConfig, OfAModelThatSeesTheTextPartIsWritten) {
   EXPECT_THAT(of(R"({"model_type": "gemma3", "vision_config": {}, "text_config":
                      {"model_type": "gemma3_text", "hidden_size": 2560}})"),
-              testing::StartsWith("write the text part's figures here: {\"hidden\": 2560"));
+              ::testing::StartsWith("write the text part's figures here: {\"hidden\": 2560"));
 }
 
 TEST(PublishedConfig, LayersThatAreNotDescribedAreRefusedByName) {
@@ -112,14 +112,14 @@ TEST(PublishedConfig, FiguresThatAFileLeavesToDefaultsAreNamed) {
   // Without gates, four times the hidden size is the default of both.
   EXPECT_THAT(
       of(R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257})"),
-      testing::Not(HasSubstr("leaves")));
+      ::testing::Not(HasSubstr("leaves")));
 }
 
 TEST(PublishedConfig, NarrowEmbeddingsAreSaid) {
   const std::string opt = R"({"model_type": "opt", "hidden_size": 1024, "num_attention_heads": 16,
                               "num_hidden_layers": 24, "vocab_size": 50272, "word_embed_proj_dim": )";
   EXPECT_THAT(of(opt + "512}"), HasSubstr("its embeddings are 512 wide (word_embed_proj_dim)"));
-  EXPECT_THAT(of(opt + "1024}"), testing::Not(HasSubstr("wide")));
+  EXPECT_THAT(of(opt + "1024}"), ::testing::Not(HasSubstr("wide")));
 }
 
 TEST(PublishedConfig, AModelThatShipsIsNamedWhereItsFileSaysTooLittle) {

@@ -110,11 +110,9 @@ void refuse_exchange(const WorkloadSpec& workload, Mistakes& mistakes) {
       mistakes.add(key, "the tensor ranks that divide the experts have all tokens: none are exchanged",
                    "leave it out, or set token_dispatcher to deepep");
 }
-// Megatron-Core, transformer_config.py, overlap_moe_expert_parallel_comm:
-// "virtual_pipeline_model_parallel_size must be specified when pipeline_model_parallel_size > 1", since pairs
-// of stages without chunks would wait for each other in turn; and recompute_num_layers must be None. Its
-// first releases had no full recompute there ("disable full recomputation"), later ones recompute whole
-// chunks, with exposed exchanges. DualPipe is not Megatron's.
+// As Megatron-Core (transformer_config.py, overlap_moe_expert_parallel_comm): a pipeline needs virtual
+// stages, since pairs of stages without chunks would wait for each other in turn. Its first releases refuse
+// full recompute; later ones recompute whole chunks, with exposed exchanges. DualPipe is not Megatron's.
 void check_pairs(const Plan& plan, Mistakes& mistakes) {
   if (plan.mirrored()) return;
   if (!traits(plan.schedule).pairs_passes)

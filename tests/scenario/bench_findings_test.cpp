@@ -1,0 +1,65 @@
+// What `topsim bench` says beside its rows.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/scenario/bench/bench.hpp"
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::scenario::bench_findings_test {
+using collective::CollectiveKind;
+
+// What a setting asks for and the cluster has not is said with the rows.
+TEST(Bench, WarnsOfSettingsForWhichTheClusterHasNoPart) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("hgx-a100", 2, topology::FabricKind::rail);
+  scenario.topology.fabric.link.use = "ib-hdr";
+  const auto findings = [&] {
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2})
+        .findings;
+  };
+  EXPECT_TRUE(findings().empty());
+  scenario.network.nccl.sharp = true;
+  ASSERT_EQ(findings().size(), 1u);
+  EXPECT_EQ(findings()[0].path, "network.nccl.sharp");
+  scenario.topology.fabric.sharp = true;
+  EXPECT_TRUE(findings().empty());
+}
+
+// Between two EPYCs NCCL counts 16 GB/s (AMD_BW), and from Blackwell on its search starts no lower than 18
+// (sm100SpeedArrayIntra): without peer-to-peer every ring of eight crosses the sockets. Ada's search goes
+// down to 3.
+TEST(Bench, SaysWhereNcclsSearchFindsNoChannel) {
+  const auto said = [](const char* node) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster(node, 1, topology::FabricKind::none);
+    std::string all;
+    for (const report::Finding& each : bench(scenario, topology::test::catalogue(),
+                                             CollectiveKind::all_reduce, {Bytes(4096), Bytes(4096), 2})
+                                           .findings)
+      all += each.message;
+    return all;
+  };
+  EXPECT_NE(said("srv-8x5090-direct").find("search finds no channel"), std::string::npos);
+  EXPECT_EQ(said("srv-8x4090-direct").find("search finds no channel"), std::string::npos);
+  EXPECT_EQ(said("hgx-h100").find("search finds no channel"), std::string::npos);
+}
+
+// Alps' and Polaris' collectives of middle sizes are slower than anything published explains.
+TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("gh200x4-slingshot", 2, topology::FabricKind::rail);
+  const auto findings = [&] {
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2})
+        .findings;
+  };
+  scenario.topology.fabric.link.use = "slingshot-200";
+  ASSERT_EQ(findings().size(), 1u);
+  EXPECT_NE(findings()[0].message.find("over Slingshot"), std::string::npos);
+  EXPECT_EQ(findings()[0].severity, report::Severity::note);
+  scenario.topology.fabric.link.use = "ib-hdr";
+  for (const report::Finding& each : findings()) EXPECT_EQ(each.message.find("took"), std::string::npos);
+}
+}  // namespace topsim::scenario::bench_findings_test
