@@ -109,8 +109,9 @@ class Catalogue {
   // Sorted by category in the order accelerators, nodes, fabrics, links, nics, switches, cables; then by id.
   [[nodiscard]] std::vector<CatalogueEntry> entries() const;
 
+  class Impl;  // topology/catalogue/impl.hpp
+
  private:
-  class Impl;
   explicit Catalogue(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

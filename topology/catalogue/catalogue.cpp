@@ -13,6 +13,7 @@
 #include "topology/catalogue/gemm.hpp"
 #include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
+#include "topology/catalogue/other_kind.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -58,16 +59,17 @@ std::vector<std::string> nearest_by_name(const ById<T>& entries, std::string_vie
   return ids;
 }
 
-// `called` has the entries that people call so; it opens the file again, for an error alone.
-template <class T, class Called>
-const T& find_entry(const ById<T>& entries, std::string_view what, std::string_view id,
-                    const Called& called) {
+// What people call so or what is of another kind is looked for in other files, for an error alone.
+template <class T>
+const T& find_entry(Catalogue::Impl& catalogue, const ById<T>& entries, const char* file,
+                    std::string_view what, std::string_view id) {
   if (const auto entry = entries.find(id); entry != entries.end()) return entry->second;
   const std::vector<std::string> known = names_of(entries);
   std::string help = "known: " + join(known);
   constexpr std::size_t kNearest = 5;
-  const std::string close(hint_of_value(what, id));
-  if (const std::vector<std::string> meant = close.empty() ? called(id) : std::vector<std::string>();
+  const std::string hint(hint_of_value(what, id));
+  const std::string close = hint.empty() ? other_kind_of(catalogue, what, id) : hint;
+  if (const auto meant = close.empty() ? catalogue.called(file, id) : std::vector<std::string>();
       !close.empty() || !meant.empty())
     help = (close.empty() ? did_you_mean(meant) : close + ';') + ' ' + help;
   else if (const std::string near = suggestion(id, known); !near.empty())
@@ -200,32 +202,25 @@ Catalogue Catalogue::load(std::vector<std::string> config_directories) {
 }
 
 const Accelerator& Catalogue::accelerator(std::string_view id) const {
-  return find_entry(impl_->accelerators(), "accelerator", id,
-                    [&](std::string_view name) { return impl_->called("accelerators", name); });
+  return find_entry(*impl_, impl_->accelerators(), "accelerators", "accelerator", id);
 }
 const LinkEntry& Catalogue::link(std::string_view id) const {
-  return find_entry(impl_->links(), "link", id,
-                    [&](std::string_view name) { return impl_->called("links", name); });
+  return find_entry(*impl_, impl_->links(), "links", "link", id);
 }
 const NicEntry& Catalogue::nic(std::string_view id) const {
-  return find_entry(impl_->nics(), "NIC", id,
-                    [&](std::string_view name) { return impl_->called("nics", name); });
+  return find_entry(*impl_, impl_->nics(), "nics", "NIC", id);
 }
 const SwitchEntry& Catalogue::network_switch(std::string_view id) const {
-  return find_entry(impl_->switches(), "switch", id,
-                    [&](std::string_view name) { return impl_->called("switches", name); });
+  return find_entry(*impl_, impl_->switches(), "switches", "switch", id);
 }
 const CableEntry& Catalogue::cable(std::string_view id) const {
-  return find_entry(impl_->cables(), "cable", id,
-                    [&](std::string_view name) { return impl_->called("cables", name); });
+  return find_entry(*impl_, impl_->cables(), "cables", "cable", id);
 }
 const NodeRecipe& Catalogue::node(std::string_view id) const {
-  return find_entry(impl_->nodes(), "node", id,
-                    [&](std::string_view name) { return impl_->called("nodes", name); });
+  return find_entry(*impl_, impl_->nodes(), "nodes", "node", id);
 }
 const FabricRecipe& Catalogue::fabric(std::string_view id) const {
-  return find_entry(impl_->fabrics(), "fabric", id,
-                    [&](std::string_view name) { return impl_->called("fabrics", name); });
+  return find_entry(*impl_, impl_->fabrics(), "fabrics", "fabric", id);
 }
 double Catalogue::peer_overhead(std::string_view cpu_family) const {
   for (const auto& [family, cpu] : impl_->cpus())

@@ -45,6 +45,9 @@ std::array<std::string_view, 5> lookup_order(Precision precision) {
 // The same on this chip.
 std::array<std::string_view, 5> lookup_order(const topology::Accelerator& accelerator, Precision precision) {
   if (precision == Precision::bf16 && widens_bf16(accelerator)) return {"bf16", "fp32", "fp16"};
+  // AMD's matrix cores multiply fp32 as it is; "fp32" is the rate of the vector units.
+  if (precision == Precision::fp32 && accelerator.dense_flops.contains("fp32_tensor"))
+    return {"fp32_tensor", "fp32", "tf32"};
   return lookup_order(precision);
 }
 

@@ -25,13 +25,19 @@ struct NetPlugin {
 };
 
 // AWS: the figure is for the tuner. 75 us "work better" for its choices on P5 (the plugin's comment), and P4d
-// has always had the same. No hop of either is published; both are assumed to be P5en's, 35 us. Bytes of
-// P4d's messages may arrive out of order, which LL and LL128 do not tolerate. Buffers and chunks are set
-// where the job has not (platform table; pull requests 332 and 372). P4d's buffers are, too, but a sweep of
-// P4de says that its trees hand on less at a time: with pieces of 1 MiB 16 MiB would read 48 % too slow, not
-// 3 too fast. Google: what its environment profile for A3 Mega sets (nccl-env-profile.sh, as public job
-// scripts repeat it), and for A3 Ultra and A4 (set_nccl_env.sh, as repeated in PerfKitBenchmarker 2391eb0,
-// perfkitbenchmarker/data/nvidia_hpl/a4.dockerfile).
+// has always had the same, P3dn twice as much, and machines that the table does not have take P5's. No hop of
+// any is published; all are assumed to be P5en's, 35 us. LL and LL128 do not tolerate bytes that arrive out
+// of order. Buffers and chunks are set where the job has not (platform table; pull requests 332 and 372).
+// P4d's buffers are, too, but a sweep of P4de says that its trees hand on less at a time: with pieces of 1
+// MiB 16 MiB would read 48 % too slow, not 3 too fast. Google: what its environment profile for A3 Mega sets
+// (nccl-env-profile.sh, as public job scripts repeat it), and for A3 Ultra and A4 (set_nccl_env.sh, as
+// repeated in PerfKitBenchmarker 2391eb0, perfkitbenchmarker/data/nvidia_hpl/a4.dockerfile).
+
+// The plugin's SENDRECV protocol, whose bytes may arrive out of order: P3dn, P4d and G5 by the table, G4dn,
+// G6 and G6e because none of their GPUs has several NICs of its own (nccl_ofi_net.cpp).
+[[nodiscard]] constexpr NetPlugin efa_by_sends(std::string_view nics, Microseconds told) {
+  return {.nics = nics, .told = told, .hop = Microseconds(35), .simple_only = true};
+}
 [[nodiscard]] constexpr NetPlugin efa_from_p5(std::string_view nics, Microseconds told) {
   return {.nics = nics,
           .told = told,
@@ -42,12 +48,14 @@ struct NetPlugin {
           .nvls_tree_most = 512 << 10};
 }
 inline constexpr std::array kNetPlugins = {
-    NetPlugin{.nics = "efa-v1", .told = Microseconds(75), .hop = Microseconds(35), .simple_only = true},
+    efa_by_sends("efa-v1", Microseconds(75)),
+    efa_by_sends("efa-v1-p3dn", Microseconds(150)),
+    efa_by_sends("efa-v2-g6", Microseconds(75)),
     efa_from_p5("efa-v2", Microseconds(75)),
     efa_from_p5("efa-v3", Microseconds(35)),
     efa_from_p5("efa-v4-b200", Microseconds(35)),
     efa_from_p5("efa-v4-b300", Microseconds(35)),
-    NetPlugin{.nics = "gcp-ipu-200", .simple_only = true, .rings_and_trees = true},
+    NetPlugin{.nics = "gcp-ipu-200", .simple_only = true, .rings_and_trees = true, .buffer = 8 << 20},
     NetPlugin{.nics = "gcp-cx7", .nvls_chunk = 512 << 10}};
 
 // Null: its NICs need none.
