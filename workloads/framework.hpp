@@ -156,10 +156,11 @@ struct ExchangeFacts {
 // What a low-rank adapter does beside its two products (task lora), by who wrote it. All of them multiply its
 // output by alpha / rank and add it to the frozen product.
 struct AdapterFacts {
-  bool fused = false;        // compiled: no kernels of their own for scale, sum and dropout
-  bool casts_input = false;  // to the adapters' width where that differs, and back for the product
-  HostPasses calls{};        // of one, beside those of the frozen layer
-  HostPasses casts{};        // beside those, where the input is cast
+  bool fused = false;             // compiled: no kernels of their own for scale, sum and dropout
+  bool casts_input = false;       // to the adapters' width where that differs, and back for the product
+  bool parallel_linears = false;  // tensor ranks divide both matrices (layer/lora.hpp)
+  HostPasses calls{};             // of one, beside those of the frozen layer
+  HostPasses casts{};             // beside those, where the input is cast
 };
 
 struct Framework : KernelFacts, ExchangeFacts {

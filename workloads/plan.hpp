@@ -37,6 +37,7 @@ struct PlanAdapters {
   bool one_for_experts = false;  // of a rank, else each expert has its own
   bool dropout = false;          // of each adapter's input
   bool casts = false;            // each adapter's input, to fp32 and back
+  bool exchanges = false;        // answers of row-parallel layers by all-to-all (layer/lora.hpp)
   AdapterFacts facts;
   [[nodiscard]] bool qkv() const { return q || k || v; }
   [[nodiscard]] bool fc1() const { return gate || up; }

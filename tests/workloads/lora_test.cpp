@@ -16,9 +16,9 @@ using program::CollectiveKind;
 using program::OpKind;
 using program::Phase;
 
-// Llama-3 70B, k + n on one of eight tensor ranks; an adapter has rank (k + n) parameters. QKV 8192 + 10240 /
-// 8, projection 8192 / 8 + 8192, FC1 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
-constexpr double kQkv = 9472, kProj = 9216, kFc1 = 15360, kFc2 = 11776;
+// Llama-3 70B, k + n of which one of eight tensor ranks has an eighth; an adapter has rank (k + n)
+// parameters. QKV 8192 + 10240, projection 8192 + 8192, FC1 8192 + 57344, FC2 28672 + 8192.
+constexpr double kQkv = 18432 / 8.0, kProj = 16384 / 8.0, kFc1 = 65536 / 8.0, kFc2 = 36864 / 8.0;
 
 WorkloadSpec adapted(std::vector<std::string> targets = targets_of({}), std::string framework = "megatron") {
   WorkloadSpec workload = llama3_70b_on_64();
@@ -95,7 +95,7 @@ TEST(Lora, FrozenWeightsHaveNoGradient) {
   const auto trained = training_step(full, h100(), 64);
   // Stage 0, one of 8 tensor ranks, 32 micro-batches of 8192 tokens.
   const double tokens = 32 * 8192.0, saved = 2 * tokens * 40 * 855'638'016.0 / 8;
-  const double added = 3 * 2 * tokens * 40 * 16 * (8192 + 10240 / 8.0);
+  const double added = 3 * 2 * tokens * 40 * 16 * kQkv;
   EXPECT_NEAR((flops(trained) - flops(lora)) / (saved - added), 1, 1e-9);
 }
 
@@ -126,18 +126,55 @@ TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
   EXPECT_THROW((void)resolve(wide, 64), ConfigError);
 }
 
-// X A, 8192 tokens x 16 x 2 B, is summed over the tensor group: backward for the column-parallel QKV and FC1,
-// forward for projection and FC2. 40 layers, 32 micro-batches.
-TEST(Lora, InnerResultsAreSummedOverTheTensorGroup) {
+// How many collectives of this kind and size rank 0 has in that phase.
+int count(const program::Program& program, Phase phase, CollectiveKind kind, std::int64_t bytes) {
+  int sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    sum += op.kind == OpKind::collective && op.collective == kind && op.phase == phase &&
+           op.bytes == Bytes(bytes);
+  return sum;
+}
+
+// X A, 8192 tokens x 16 x 2 B. The column-parallel QKV and FC1 gather its columns forward; projection and FC2
+// sum it. Backward the gradient of all four is summed: B's columns are split in each. 40 layers, 32
+// micro-batches.
+TEST(Lora, InnerResultsAreGatheredOrSummedOverTheTensorGroup) {
   const auto program = training_step(adapted(), h100(), 64);
-  int forward = 0, backward = 0;
-  for (const auto& op : program.classes[0].ops) {
-    if (op.kind != OpKind::collective || op.bytes != Bytes(8192 * 16 * 2)) continue;
-    EXPECT_EQ(op.collective, CollectiveKind::all_reduce);
-    (op.phase == Phase::forward ? forward : backward) += 1;
-  }
-  EXPECT_EQ(forward, 2 * 40 * 32);
-  EXPECT_EQ(backward, 2 * 40 * 32);
+  constexpr std::int64_t kInner = 8192 * 16 * 2;
+  EXPECT_EQ(count(program, Phase::forward, CollectiveKind::all_gather, kInner), 2 * 40 * 32);
+  EXPECT_EQ(count(program, Phase::forward, CollectiveKind::all_reduce, kInner), 2 * 40 * 32);
+  EXPECT_EQ(count(program, Phase::backward, CollectiveKind::all_reduce, kInner), 4 * 40 * 32);
+}
+
+// Projection and FC2: each rank has 8192 / 8 columns of the answer for all 8192 tokens. They are gathered,
+// and the gradient of each rank's own tokens is gathered for the backward pass; MLPerf's code exchanges an
+// eighth of them instead.
+TEST(Lora, AnswersOfRowParallelLayersAreGatheredOrExchanged) {
+  constexpr std::int64_t kWhole = 8192 * 8192 * 2;
+  const auto gathers = [](const WorkloadSpec& workload, Phase phase) {
+    return count(training_step(workload, h100(), 64), phase, CollectiveKind::all_gather, kWhole);
+  };
+  for (const Phase phase : {Phase::forward, Phase::backward})
+    EXPECT_EQ(gathers(adapted(), phase) - gathers(adapted({"qkv", "fc1"}), phase), 2 * 40 * 32);
+  const auto exchanged = training_step(adapted(targets_of({}), "megatron@2024-mlperf"), h100(), 64);
+  for (const Phase phase : {Phase::forward, Phase::backward})
+    EXPECT_EQ(count(exchanged, phase, CollectiveKind::all_to_all, kWhole / 8), 2 * 40 * 32);
+}
+
+// Without sequence parallelism a rank has all tokens' answers, so that their gradient needs no gather; that
+// of QKV's and FC1's input is summed for the adapters too.
+TEST(Lora, WithoutSequenceParallelismInputGradientsOfAdaptersAreSummed) {
+  WorkloadSpec workload = adapted();
+  workload.plan.sequence_parallel = false;
+  const auto program = training_step(workload, h100(), 64);
+  constexpr std::int64_t kWhole = 8192 * 8192 * 2;
+  EXPECT_EQ(count(program, Phase::forward, CollectiveKind::all_gather, kWhole), 2 * 40 * 32);
+  EXPECT_EQ(count(program, Phase::backward, CollectiveKind::all_gather, kWhole), 0);
+  workload.task = Task::pretrain, workload.lora.reset();
+  const auto trained = training_step(workload, h100(), 64);
+  EXPECT_EQ(count(program, Phase::backward, CollectiveKind::all_reduce, kWhole) -
+                count(trained, Phase::backward, CollectiveKind::all_reduce, kWhole),
+            2 * 40 * 32);
 }
 
 // Frozen weights take 2 bytes. Adapters take 2, gradients 4, and 12 / 4 with an optimiser distributed over 4

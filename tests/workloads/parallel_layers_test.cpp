@@ -165,7 +165,8 @@ TEST(ParallelLayers, RecomputeRunsBothHalvesAgain) {
   EXPECT_EQ(sent(layer(stops, RecomputeKind::full).backward, CollectiveKind::all_reduce), kWhole);
 }
 
-// Adapters on all four matrices: 16 (k + n) parameters each, by their widths on one of 8 ranks.
+// Adapters on all four matrices: 16 (k + n) parameters each, of which one of 8 ranks has
+// an eighth.
 TEST(ParallelLayers, AdaptersFindTheirMatrices) {
   WorkloadSpec spec = workload(Kind::one_norm);
   spec.task = Task::lora;
@@ -175,7 +176,7 @@ TEST(ParallelLayers, AdaptersFindTheirMatrices) {
       adapted_layer(spec.model, LayerKind::dense, plan, ComputeModel(accelerator, {}), RecomputeKind::none);
   double trained = 0;
   for (const Piece& piece : pieces.backward.pieces()) trained += piece.parameters;
-  const double h = 6144, widths = (h + 3 * h / 8) + (h / 8 + h) + (h + 4 * h / 8) + (4 * h / 8 + h);
+  const double h = 6144, widths = ((h + 3 * h) + (h + h) + (h + 4 * h) + (4 * h + h)) / 8;
   EXPECT_DOUBLE_EQ(trained, 16 * widths);
 }
 }  // namespace topsim::workloads::parallel_layers_test

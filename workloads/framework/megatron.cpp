@@ -120,6 +120,7 @@ constexpr ExpertCalls kMegatronExperts{
 // the second linear, and there only rank numbers a token. Backward: four products, scale, the sum of the
 // input's gradients; gradients of weights are added by their products.
 constexpr AdapterFacts kBridgeAdapter{
+    .parallel_linears = true,
     .calls = {.forward = {.operators = 4, .views = 8, .functions = 4, .modules = 5},
               .backward = {.operators = 6, .views = 8, .functions = 4}},
 };

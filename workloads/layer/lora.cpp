@@ -20,6 +20,7 @@ struct Adapter {
   double n = 0, k = 0;
   double rows = 0, count = 1;  // of each matrix
   Weights weights = Weights::dense;
+  double split = 1;  // tensor ranks that share A's columns and B's, of a row-parallel layer B's alone
 };
 
 // The adapters of one frozen matrix, or of several that read one input, in forward order.
@@ -41,6 +42,10 @@ int inputs_of_network(const ModelSpec& model, const PlanAdapters& on, bool exper
   return gates_each(model, on, experts) ? int{on.gate} + int{on.up} : int{on.fc1()};
 }
 
+bool both_divided(const Plan& plan) {
+  return plan.adapters.facts.parallel_linears && plan.tp > 1;
+}
+
 class Adapters {
  public:
   Adapters(const ModelSpec& model, LayerKind kind, const Plan& plan, const ComputeModel& compute)
@@ -58,7 +63,8 @@ class Adapters {
       add(target, like, on.gate, ffn), add(target, like, on.up, ffn);
       if (!on.apart) target.joined = 2 * ffn;
     };
-    const Adapter in_attention{Part::attention, false, 0, 0, tokens};
+    const double split = both_divided(plan) ? t : 1;
+    const Adapter in_attention{Part::attention, false, 0, 0, tokens, 1, Weights::dense, split};
     const double all = (heads + 2 * kv_heads) * d;
     if (on.qkv_each) {
       add(qkv_, in_attention, on.q, heads * d);
@@ -67,12 +73,15 @@ class Adapters {
     } else {
       add(qkv_, in_attention, on.qkv(), all);
     }
-    if (on.proj) proj_.adapters = {{Part::attention, true, h, heads * d, tokens}};
+    const auto row = [&](Part part, double k) {
+      return Adapter{part, true, h, k, tokens, 1, Weights::dense, split};
+    };
+    if (on.proj) proj_.adapters = {row(Part::attention, heads * d)};
     const bool mixture = kind == LayerKind::experts;
     const ExpertSpec& experts = model.experts;
     const double ffn = (mixture ? static_cast<double>(experts.shared) * experts.ffn : model.ffn) / t;
-    if (ffn > 0) gates(fc1_, {Part::mlp, false, 0, 0, tokens}, ffn, false);
-    if (on.fc2 && ffn > 0) fc2_.adapters = {{Part::mlp, true, h, ffn, tokens}};
+    if (ffn > 0) gates(fc1_, {Part::mlp, false, 0, 0, tokens, 1, Weights::dense, split}, ffn, false);
+    if (on.fc2 && ffn > 0) fc2_.adapters = {row(Part::mlp, ffn)};
     if (!mixture) return;
     const double count = expert_adapters(model, plan);
     const double rows = expert_rows(model, plan) / count, width = experts.ffn / static_cast<double>(plan.etp);
@@ -111,20 +120,55 @@ class Adapters {
                                  pass(first, target.joined, 3 * element(), MemoryKernel::add));
   }
   void forward(PieceList& list, const Adapter& a, bool joined) const {
-    list.compute(a.part, enters(a) + product(a, {a.rows, rank_, a.k}), Piece::kNone, a.count * rank_ * a.k,
-                 a.weights);
-    const int summed = a.row ? sum(list, a) : Piece::kNone;
-    const KernelCost added = joined ? KernelCost{} : add(a, a.n, fused_sum(a));
-    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + scale(a, 0) + added, summed,
-                 a.count * rank_ * a.n, a.weights);
+    const double columns = columns_of_a(a), n = columns_of_b(a);
+    list.compute(a.part, enters(a) + product(a, {a.rows, columns, a.k}), Piece::kNone,
+                 a.count * columns * a.k, a.weights);
+    int last = a.row ? send(list, a, CollectiveKind::all_reduce, rank_) : Piece::kNone;
+    if (columns < rank_) last = send(list, a, CollectiveKind::all_gather, rank_);
+    KernelCost after = joined ? KernelCost{} : add(a, owned(a), fused_sum(a));
+    KernelCost product_b = product(a, {a.rows, n, rank_});
+    if (a.row && a.split > 1) {
+      list.compute(a.part, product_b, last, a.count * rank_ * n, a.weights);
+      last = send_answer(list, a);
+      after += pass(a, exchanges() ? n : a.n, 2 * element(), MemoryKernel::elementwise);  // torch.cat
+      list.compute(a.part, scale(a, 0) + after, last);
+    } else {
+      list.compute(a.part, product_b + scale(a, 0) + after, last, a.count * rank_ * n, a.weights);
+    }
   }
   void backward(PieceList& list, const Adapter& a) const {
-    list.compute(a.part, scale(a, 1) + product(a, {a.rows, rank_, a.n}));  // gradient of X A
-    const int summed = a.row ? Piece::kNone : sum(list, a);
-    list.weight_gradient(a.part, weights(a, a.n), Piece::kNone, a.count * rank_ * a.n, a.weights);
-    list.compute(a.part, product(a, {a.rows, a.k, rank_}) + leaves(a) + add(a, a.k, 1), summed);
-    list.weight_gradient(a.part, weights(a, a.k), Piece::kNone, a.count * rank_ * a.k, a.weights);
+    const double columns = columns_of_a(a), n = columns_of_b(a);
+    int last = Piece::kNone;
+    KernelCost gradient = scale(a, 1);
+    if (a.row && a.split > 1 && plan_.sequence_parallel) {
+      list.compute(a.part, gradient);
+      last = send_answer(list, a);
+      gradient = pass(a, n, 2 * element(), MemoryKernel::elementwise);  // its own columns
+    }
+    list.compute(a.part, gradient + product(a, {a.rows, rank_, n}), last);  // of X A
+    last = a.row && a.split <= 1 ? Piece::kNone : send(list, a, CollectiveKind::all_reduce, rank_);
+    list.weight_gradient(a.part, weights(a, n, rank_), Piece::kNone, a.count * rank_ * n, a.weights);
+    KernelCost added = leaves(a) + add(a, a.k, 1);
+    if (columns < rank_ && !plan_.sequence_parallel) {
+      list.compute(a.part, product(a, {a.rows, a.k, columns}), last);
+      list.compute(a.part, added, send(list, a, CollectiveKind::all_reduce, a.k));
+    } else {
+      // With sequence parallelism the frozen layer's reduce-scatter sums this too.
+      list.compute(a.part, product(a, {a.rows, a.k, columns}) + added, last);
+    }
+    list.weight_gradient(a.part, weights(a, a.k, columns), Piece::kNone, a.count * columns * a.k, a.weights);
   }
+  [[nodiscard]] double columns_of_a(const Adapter& a) const { return a.row ? rank_ : rank_ / a.split; }
+  [[nodiscard]] static double columns_of_b(const Adapter& a) { return a.row ? a.n / a.split : a.n; }
+  // What this rank adds to the frozen layer's answer, in columns of all rows.
+  [[nodiscard]] double owned(const Adapter& a) const {
+    return a.row && plan_.sequence_parallel ? a.n / a.split : a.n;
+  }
+  int send_answer(PieceList& list, const Adapter& a) const {
+    return exchanges() ? send(list, a, CollectiveKind::all_to_all, columns_of_b(a))
+                       : send(list, a, CollectiveKind::all_gather, a.n);
+  }
+  [[nodiscard]] bool exchanges() const { return plan_.adapters.exchanges && plan_.sequence_parallel; }
 
   // As for the experts themselves, rows beyond a rank's own share do not count as model FLOPs.
   KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
@@ -138,10 +182,9 @@ class Adapters {
     if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.experts.load);
     return cost;
   }
-  int sum(PieceList& list, const Adapter& a) const {
+  int send(PieceList& list, const Adapter& a, CollectiveKind kind, double columns) const {
     const bool experts = a.part == Part::experts;
-    return list.collective(a.part, CollectiveKind::all_reduce,
-                           a.count * a.rows * rank_ * bytes_of(plan_.activations),
+    return list.collective(a.part, kind, a.count * a.rows * columns * element(),
                            experts ? plan_.etp : plan_.tp, experts ? Group::expert_tensor : Group::tensor);
   }
   // `fused`: the numbers that count where Inductor made it a part of the kernels around it. The one that
@@ -153,7 +196,7 @@ class Adapters {
   // Output, or its gradient, times alpha / rank: a part of the sum, or a second result of the kernel that
   // makes the gradient.
   KernelCost scale(const Adapter& a, double fused) const {
-    return pass(a, a.n, (this->fused() ? fused : 2) * element(), MemoryKernel::elementwise);
+    return pass(a, owned(a), (this->fused() ? fused : 2) * element(), MemoryKernel::elementwise);
   }
   // The input's way into the adapter: cast to fp32 and back by autocast, which casts A and B too, and in
   // between dropout (aten/src/ATen/native/cuda/Dropout.cu), whose mask has a byte for each number.
@@ -180,9 +223,9 @@ class Adapters {
   }
   bool fused() const { return plan_.adapters.facts.fused; }
   double element() const { return bytes_of(plan_.activations); }
-  KernelCost weights(const Adapter& a, double width) const {
-    return product(a, {width, rank_, a.rows}, gradient_output(plan_)) +
-           accumulated(plan_, compute_, a.count * width * rank_);
+  KernelCost weights(const Adapter& a, double width, double columns) const {
+    return product(a, {width, columns, a.rows}, gradient_output(plan_)) +
+           accumulated(plan_, compute_, a.count * width * columns);
   }
 
   static constexpr double kWide = 4;  // bytes of adapters' weights where inputs are cast to them
@@ -339,7 +382,9 @@ double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& p
 
 AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, const Plan& plan) {
   const PlanAdapters& on = plan.adapters;
-  AdapterParameters result{on.rank * width(model, kind, on, plan.tp), 0};
+  const double own =
+      both_divided(plan) ? width(model, kind, on, 1) / plan.tp : width(model, kind, on, plan.tp);
+  AdapterParameters result{on.rank * own, 0};
   if (kind == LayerKind::dense) return result;
   const double experts = on.rank * expert_adapters(model, plan) * expert_width(model, on, plan.etp);
   (plan.experts.on_own_ranks ? result.routed : result.dense) += experts;

@@ -7,6 +7,11 @@
 // A on every tensor rank and B split, row-parallel ones (projection, FC2) A split and B on every rank: X A is
 // summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
 //
+// Megatron-Bridge and NeMo (peft/utils.py, ParallelLinearAdapter) make both of parallel linears: A's columns
+// are split too, and X A gathered; for rows B's are, so that the answer is gathered, whole, and cut to the
+// rank's own tokens, and its gradient gathered again. With a2a_experimental, which MLPerf's scripts set
+// (LORA_A2A=1), both are all-to-alls. Adapters of experts are taken as PEFT's.
+//
 // Queries, keys and values may each have an adapter or none, as gate and up may: without one a matrix is
 // frozen and no more. The input that they share is kept if any of them has one.
 //

@@ -176,6 +176,7 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
   adapters.dropout = spec.dropout;
   adapters.casts = defaults.adapter.casts_input && plan.parameter_bytes > bytes_of(plan.activations);
   adapters.facts = defaults.adapter;
+  adapters.exchanges = defaults.lora_scripts;
   set_targets(targets_of(spec), model, adapters, mistakes);
   if (model.attention.kind == AttentionKind::mla)
     mistakes.add("task", "adapters exist beside mha or gqa attention",
