@@ -151,6 +151,7 @@ struct ExchangeFacts {
   double update_elements = 0;  // ZeRO-3 updates so many at a time; 0: all
   // Offloaded gradients of micro-batches are summed there (step/offload.hpp).
   bool accumulates_on_host = false;
+  bool host_adds = false;  // the thread that launches kernels waits for them and adds (FSDP2)
 };
 
 // What a low-rank adapter does beside its two products (task lora), by who wrote it. All of them multiply its

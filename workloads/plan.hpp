@@ -73,8 +73,9 @@ struct PlanExperts {
 };
 
 // Where gradients of micro-batches are summed (step/offload.hpp): on the accelerator; on the host, exchanged
-// between micro-batches (DeepSpeed's stage 2); on the host, exchanged in each of them (its stage 3).
-enum class GradientSums { here, between, in_each };
+// between micro-batches (DeepSpeed's stage 2); on the host, exchanged in each of them (its stage 3); by the
+// host, which adds what each brings (FSDP2).
+enum class GradientSums { here, between, in_each, by_host };
 
 // What is kept in host memory or on NVMe.
 struct PlanOffload {

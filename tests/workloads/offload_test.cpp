@@ -134,6 +134,30 @@ TEST(Offload, NvmeReadsAndWritesTheStates) {
   EXPECT_NEAR(host_seconds(program) - cpu, 12 * kAll * (1 / 52e9 + 1 / 28e9), 1e-9);
 }
 
+// FSDP2's host adds the shards of all but the first micro-batch: 12 Psi / 8 bytes each at an eighth of 0.43 x
+// 400 GB/s, and the copies of three. FSDP1 adds on the accelerator.
+TEST(Offload, TheHostOfFsdp2AddsWhatMicroBatchesBring) {
+  const auto of = [](const char* framework, int micro_batches) {
+    WorkloadSpec workload = small(framework, 3);
+    workload.plan.micro_batch = 1, workload.plan.grad_accumulation = micro_batches;
+    return training_step(workload, a100(), 8);
+  };
+  const auto three = of("fsdp", 3);
+  program::validate(three);
+  EXPECT_NEAR(host_seconds(three) - host_seconds(of("fsdp", 1)), 2 * 12 * kAll / (0.43 * 400e9), 1e-6);
+  EXPECT_NEAR(copied(three, 0), 3 * 4 * kAll / 8, 192);
+  EXPECT_DOUBLE_EQ(host_seconds(of("fsdp@2024-flat", 3)), host_seconds(of("fsdp@2024-flat", 1)));
+}
+
+// Megatron's gradients stay in their buffers until the update, shards of eight too: 4 Psi / 8, beside those of
+// the unit that is at work.
+TEST(Offload, GradientsOfMegatronStayOnTheAccelerator) {
+  const MemoryUse here = memory_use(small("megatron", 3, Offload::none), a100(), 8),
+                  away = memory_use(small("megatron", 3), a100(), 8);
+  EXPECT_DOUBLE_EQ(away.stages[0].gradients, here.stages[0].gradients);
+  EXPECT_GT(away.stages[0].gradients, 4 * kAll / 8);
+}
+
 // The optimiser's states leave the accelerator, and sharded gradients too; with FSDP also the parameters'
 // fp32 shards, which are copied up for each gather.
 TEST(Offload, FreesTheAccelerator) {

@@ -191,6 +191,9 @@ Framework fsdp() {
   // (parallelize_llama.py).
   row.root_unit = row.keeps_last_layer = true;
   row.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
+  // _fsdp_collectives.py, foreach_reduce: the copy blocks where gradients are accumulated. FSDP1 accumulates
+  // on the accelerator (_runtime_utils.py, _accumulate_sharded_grad).
+  row.host_adds = true;
   // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor has no kernels
   // for complex numbers ("does not support code generation for complex operators"), so compiled models behave
   // the same.
@@ -206,6 +209,7 @@ Framework fsdp() {
 Framework fsdp_2023() {
   Framework row = fsdp();
   row.release = "2023";
+  row.host_adds = false;
   row.summary =
       "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy, metrics";
   row.attention = AttentionKernel::flash1;
@@ -242,6 +246,7 @@ Framework fsdp_flat() {
   Framework row = fsdp();
   const Framework first = fsdp_2023();
   row.release = "2024-flat";
+  row.host_adds = false;
   row.summary = "PyTorch FSDP1 around a transformers model: flat parameters, bf16 gathers and reductions";
   row.complex_rotary = row.selective_operators = row.keeps_last_layer = row.gradients_fp32 = false;
   row.attention = AttentionKernel::flash2;

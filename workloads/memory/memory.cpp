@@ -218,12 +218,11 @@ double resident_weights(const Plan& plan, const StageParameters& held, double pa
          routed_bytes / plan.experts.shards + copies;
 }
 
-// Gradients that wait for the update. With offload, sharded ones wait on the host; unsharded ones leave
-// bucket by bucket.
+// Gradients that wait for the update. Where they are offloaded, sharded ones wait on the host; unsharded ones
+// leave bucket by bucket.
 double kept_gradients(const Plan& plan, const Trained& trained) {
-  const bool away = plan.offload.to != Offload::none;
   const auto kept = [&](double count, double shards) {
-    if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.kept_gradient_bytes / shards;
+    if (!plan.offload.gradients) return count * plan.kept_gradient_bytes / shards;
     return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
   };
   return kept(trained.dense, plan.shards.gradients) + kept(trained.routed, plan.experts.gradient_shards);

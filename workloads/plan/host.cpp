@@ -118,7 +118,9 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
   // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
   const int zero = zero_meant(workload.plan, defaults);
-  plan.offload.gradients = zero >= 2;
+  // Megatron's gradients stay in their buffers until the update (hybrid_optimizer.py).
+  plan.offload.gradients = zero >= 2 && defaults.family != FrameworkFamily::megatron;
+  if (plan.offload.gradients && defaults.host_adds) plan.offload.sums = GradientSums::by_host;
   if (plan.offload.gradients && defaults.accumulates_on_host && plan.pp == 1) {
     plan.offload.sums = zero == 3 ? GradientSums::in_each : GradientSums::between;
     plan.reduce_every_micro_batch = true;

@@ -32,7 +32,8 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
                                  ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
                                  : fmt::format("pp = {}", plan.pp);
     mistakes.add(
-        "plan.pp", fmt::format("{} stages ({}) for {} layers", stages, what, layers),
+        plan.pp <= layers + 2 ? "plan.virtual_stages" : "plan.pp",
+        fmt::format("{} stages ({}) for {} layers", stages, what, layers),
         fmt::format("at most {}: a layer each, and two that hold embedding and head alone", layers + 2));
     return {};
   }

@@ -184,7 +184,10 @@ class GroupBuckets {
     return exchanges() && (last || plan_.reduce_every_micro_batch);
   }
   // With other ranks, or with the host alone.
-  bool exchanges() const { return slot_ != Slots::kNoSlot || plan_.offload.sums != GradientSums::here; }
+  bool exchanges() const {
+    return slot_ != Slots::kNoSlot || plan_.offload.sums == GradientSums::between ||
+           plan_.offload.sums == GradientSums::in_each;
+  }
   bool full(const Chunk& chunk, double elements, std::size_t bucket) const {
     const double limit = limit_of(chunk, bucket);
     return limit > 0 && elements >= limit;

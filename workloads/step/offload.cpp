@@ -11,8 +11,17 @@ std::uint32_t exchange_gradients(StageEmitter& emitter, const Plan& plan, double
                                  std::span<const std::uint32_t> after, bool follows_compute,
                                  MicroBatch which) {
   const bool stage3 = plan.offload.sums == GradientSums::in_each;
-  if (plan.offload.sums == GradientSums::here || (!stage3 && which.first && which.last))
-    return offload_gradients(emitter, elements, plan, after, follows_compute);
+  const bool exchanges =
+      stage3 || (plan.offload.sums == GradientSums::between && !(which.first && which.last));
+  if (!exchanges) {
+    const std::uint32_t copy = offload_gradients(emitter, elements, plan, after, follows_compute);
+    if (plan.offload.sums != GradientSums::by_host || which.first) return copy;
+    const double bytes = 3 * elements * plan.offload.gradient_bytes;  // reads both, writes the sum
+    const std::uint32_t added = emitter.host_work(
+        "gradients added on the host", from_seconds(bytes / plan.offload.adam_rate), std::span(&copy, 1));
+    emitter.wait_for(added);
+    return added;
+  }
   std::vector<std::uint32_t> before(after.begin(), after.end());
   const double narrow = elements * bytes_of(plan.activations);
   const auto copy = [&](std::uint8_t direction, const char* label, double bytes) {

@@ -12,6 +12,9 @@
 // fp32. 2 Psi / N each. Stage 3 (stage3.py, partition_grads): 2 Psi / N down and 2 up in every micro-batch,
 // and fp32 down in the last. Copies are on the stream that reduces: the compute stream itself without
 // overlap_comm. Host memory is taken to be pinned (offload_optimizer.pin_memory; off by default).
+// FSDP2 sums them there: the thread that launches kernels waits for the copies of all but the first
+// micro-batch and adds them, 12 Psi / N bytes through host memory at the same rate, while the accelerator has
+// nothing to do.
 // FSDP keeps the parameters there too: a unit's shard goes up before every gather. Where its weights are kept
 // in 16 bits (precision.optimizer), so are gradients and moments: 2 bytes down, 14 through host memory, 6 of
 // states.
