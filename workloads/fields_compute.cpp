@@ -71,7 +71,8 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  positive())
           .field("nvme_write", &ComputeSpec::nvme_write, "write rate of a node's NVMe together, for offload",
                  positive())
-          .field("clock", &ComputeSpec::clock, "power or thermal derating of the compute rate, a ratio",
+          .field("clock", &ComputeSpec::clock,
+                 "power or thermal derating of the compute rate, a ratio; above 1 an overclock",
                  between(0.05, 1.5))
           .field("chip_spread", &ComputeSpec::chip_spread,
                  "standard deviation of compute times between accelerators of one model; all wait for the "

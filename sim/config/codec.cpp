@@ -66,6 +66,7 @@ std::string bare_number_hint(const std::string& text) {
       return "a ratio is one number: write " + shown(value / one);
   if (unit == "%") return "a share without a unit: write " + shown(value / 100);
   if (unit == "k" || unit == "K") return "write " + shown(1024 * value) + " (or " + shown(1000 * value) + ')';
+  if (unit.ends_with("Hz")) return "a ratio, 1 for the clock that the accelerator's rates are stated at";
   // "1,2" is not a number, and "64K" is not 64.
   const bool word = unit.size() > 1 && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
   return word ? "a number without a unit: write " + shown(value) : std::string();

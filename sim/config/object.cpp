@@ -17,12 +17,16 @@ constexpr std::string_view kUse = "use";
 std::string with_article(const std::string& noun) {
   return (std::string_view("aeiou").find(noun.front()) == std::string_view::npos ? "a " : "an ") + noun;
 }
-// Suggests a key of the same object that means the same; else one with a similar spelling, the path of an
-// equal key in another object, or both.
-std::string did_you_mean(const std::string& key, std::span<const std::string> known,
+// Suggests a key of the same object that means the same; else one with a similar spelling, rather one that
+// the object does not have yet, the path of an equal key in another object, or both.
+std::string did_you_mean(const std::string& key, std::span<const std::string> known, const Node& object,
                          const std::string& home) {
   if (const auto same = same_meaning(key, known)) return "did you mean \"" + *same + "\"?";
-  const std::optional<std::string> close = closest(key, known);
+  std::vector<std::string> absent;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(absent),
+               [&](const std::string& each) { return !object.find(each); });
+  std::optional<std::string> close = closest(key, absent);
+  if (!close) close = closest(key, known);
   std::string text;
   if (close) text = '"' + *close + '"';
   if (!home.empty() && !(close && home.ends_with('.' + *close)))
@@ -105,7 +109,7 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
     const std::vector<std::string> known = keys();
     const std::string hint(hint_of_key(name_, key));
     reader.problem_at_key(child, "unknown key \"" + key + '"',
-                          hint.empty() ? did_you_mean(key, known, reader.home_of(key)) : hint,
+                          hint.empty() ? did_you_mean(key, known, node, reader.home_of(key)) : hint,
                           "keys of " + with_article(name_) + ": " + join(known));
   }
   const bool from_entry = !category_.empty() && member(node, shorthand_);

@@ -231,6 +231,16 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
   }
 }
 
+bool pcie_hardly_wider(const Topology& topology) {
+  constexpr double kHardly = 1.2;
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node)
+    for (const DeviceId nic : topology.nics_of_node(node)) {
+      const NicRates rates = rates_of_nic(topology, nic);
+      if (rates.pcie > 0 && rates.fabric > 0 && rates.pcie < kHardly * rates.fabric) return true;
+    }
+  return false;
+}
+
 void find_narrow_pcie(const FindingContext& context, Findings& out) {
   const Topology& topology = context.topology;
   std::size_t narrow = 0;

@@ -117,9 +117,8 @@ void find_slowed(const FindingContext& context, Findings& out) {
       fabric = &row;
   if (fabric != nullptr)
     remedies.push_back(
-        fmt::format("more network bandwidth (NICs, links faster than {}) ends the "
-                    "communication sooner",
-                    fabric->type));
+        fmt::format("more network bandwidth ({}, links faster than {}) ends the communication sooner",
+                    pcie_hardly_wider(context.topology) ? "NICs in wider PCIe slots" : "NICs", fabric->type));
   // Products on fewer units always lose the rate of the units left free: worthwhile only if that is less than
   // what they lose by waiting, and if the communication runs beside them for much of the step.
   constexpr double kMuch = 0.4;

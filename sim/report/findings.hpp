@@ -47,6 +47,9 @@ void find_bubble(const FindingContext& context, Findings& out);
 // A cable or a switch between nodes, not a bus inside one.
 [[nodiscard]] bool is_fabric(const topology::Topology& topology, const topology::Link& link);
 
+// Faster fabric ports would find no wider way into some node.
+[[nodiscard]] bool pcie_hardly_wider(const topology::Topology& topology);
+
 // Share of pipeline_bubble in a step of equal stages without transfer time: (p-1)/(v m+p-1) for 1F1B and its
 // interleaved form (v virtual stages), GPipe likewise (Narayanan 2021, arXiv 2104.04473, section 2.2).
 // Zero-bubble schedules have no such form here: returns a negative number.

@@ -63,6 +63,13 @@ Cause unequal_stages(const FindingContext& context) {
           "balance the stages: the first and the last carry the embedding and the LM head"};
 }
 
+// A token of each request passes all stages, however many requests there are.
+std::string fewer_bubbles(const ScenarioFacts& facts) {
+  if (facts.inference) return "fewer stages, with tp in their place";
+  return facts.takes_virtual_stages ? "more micro-batches a step, virtual_stages, or fewer stages"
+                                    : "more micro-batches a step, or fewer stages";
+}
+
 // The largest cause, where one is large enough to be named.
 Cause cause_of(const FindingContext& context) {
   Cause causes[] = {late_host(context), gathers_in_turn(context), unequal_stages(context)};
@@ -96,8 +103,7 @@ void find_bubble(const FindingContext& context, Findings& out) {
         context.facts.virtual_stages > 1 ? fmt::format(", {} virtual stages", context.facts.virtual_stages)
                                          : "");
   }
-  Cause cause{0, "", "workload.plan.global_batch",
-              "more micro-batches a step, virtual_stages, or fewer stages"};
+  Cause cause{0, "", "workload.plan.global_batch", fewer_bubbles(context.facts)};
   if (ideal >= 0 && share > ideal + 0.05) cause = cause_of(context);
   if (!cause.what.empty()) message += "; " + cause.what;
   constexpr double kMostOfTheStep = 0.5;  // hardly ever intended

@@ -96,8 +96,6 @@ class Search {
     return report;
   }
 
-  // The search uses the flow model, whatever the scenario uses: packets take hours, and the bound holds for
-  // the flow model.
   static Scenario prepared_scenario(const Scenario& given) {
     if (given.workload.trace)
       throw ConfigError("a trace has no plan to choose", "plan needs workload.model, not workload.trace");
@@ -105,7 +103,7 @@ class Search {
       throw ConfigError("plan searches training plans, and the task is inference",
                         "topsim sweep --vary workload.plan.tp=1,2,4,8 compares layouts of inference");
     Scenario changed = given;
-    changed.network.model = "flow";
+    changed.network.model = network::name_of(kSearchModel);
     return changed;
   }
 

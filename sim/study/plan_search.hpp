@@ -35,6 +35,9 @@ struct PlanRow {
                           // that was stopped, the first step's
 };
 
+// Of the search, whatever the scenario uses: packets take hours, and the bound holds for this model.
+inline constexpr network::ModelKind kSearchModel = network::ModelKind::flow;
+
 struct PlanReport {
   std::string scenario;
   std::uint32_t accelerators = 0;

@@ -128,8 +128,9 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
       report.complete ? "" : " (interrupted)");
   std::string text;
   for (const std::string& line : report::wrap(heading, columns, 2)) text += line + '\n';
-  if (!report.network.empty() && report.network != "flow")
-    text += "judged with the flow model; the scenario says " + report.network + '\n';
+  if (!report.network.empty() && report.network != network::name_of(kSearchModel))
+    text += fmt::format("judged with the {} model; the scenario says {}\n", network::name_of(kSearchModel),
+                        report.network);
   text += '\n';
   if (report.rows.empty()) return text;
   std::vector<std::vector<std::string>> lines{{"", "tp", "pp", "dp", "cp", "ep", "mb", "recompute",

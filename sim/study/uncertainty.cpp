@@ -78,12 +78,10 @@ Ranges ranges_of(const Scenario& scenario, const topology::Topology& topology,
 Chances chances_of(const Scenario& scenario, const topology::Topology& topology,
                    const scenario::Simulated& usual) {
   const bool random = scenario.topology.placement.kind == topology::PlacementKind::random;
-  if (scenario.network.model == "packet") return {false, false, true, random};
+  if (scenario.network.traits().packets) return {false, false, true, random};
   const bool hashes = hashes_paths(topology, usual.result);
   // Flows that do not meet with this seed may meet with another.
-  const bool calibrated =
-      scenario.network.model == "flow" && scenario.network.contention == scenario::ContentionForm::calibrated;
-  return {hashes, usual.flows_met || (calibrated && (hashes || random)), false, random};
+  return {hashes, usual.flows_met || (scenario.network.calibrated() && (hashes || random)), false, random};
 }
 
 std::vector<std::string> in_words(const Ranges& ranges, const Chances& chances) {

@@ -141,7 +141,9 @@ TEST(Nodes, Nvl72Is18TraysOf4) {
   EXPECT_EQ(tray.accelerators * tray.scale_up.domain_nodes, 72);
   EXPECT_EQ(tray.scale_up.chips, 18);
   EXPECT_TRUE(tray.scale_up.in_network_reduction);
-  EXPECT_EQ(tray.pcie.at(0).device_link, "c2c-grace");
+  // Two GPUs share a Grace's ten links of 45 GB/s.
+  EXPECT_EQ(tray.pcie.at(0).device_link, "c2c-grace-half");
+  EXPECT_NEAR(shipped().link("c2c-grace-half").line_rate.value(), 450e9 / 2, 0.01 * 450e9);
 }
 
 // Its port is two NICs of 100 Gbit/s (NVIDIA/dgx-spark-playbooks issue 102), which reach host memory alone

@@ -117,6 +117,11 @@ TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {
   EXPECT_EQ(buffers(p5, {}), (BufferSizes{8 * kMiB, 512 * kKiB, 512 * kKiB}));
   EXPECT_EQ(buffers(alone, {}), buffers(p5, {}));  // loaded without cables, too
   EXPECT_EQ(buffers(a4, {}).nvls_chunk, 512 * kKiB);
+  for (const char* node : {"g5-48xlarge", "g6-48xlarge", "g6e-48xlarge"}) {  // not in the plugin's table
+    const Cluster g(boxes(node, 2, "efa-100g"));
+    EXPECT_EQ(buffers(g, {}), nccl::default_buffers(2)) << node;
+  }
+  EXPECT_EQ(buffers(Cluster(boxes("gcp-a3-megagpu-8g", 2, "tcpxo-200g")), {}).buffer, 8 * kMiB);
   Overrides asked;
   asked.nvls_chunksize = Bytes(256 * kKiB);
   EXPECT_EQ(buffers(p5, asked), (BufferSizes{8 * kMiB, 256 * kKiB, 512 * kKiB}));

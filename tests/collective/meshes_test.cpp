@@ -221,10 +221,10 @@ TEST(Meshes, TraysOfTwoRacksMeetOverTheirNics) {
   expect_each(on_fabric(racks, lowered(racks, CollectiveKind::all_gather, 8)).nics, 8, 7.0 / 8 / 4);
 }
 
-// AWS's plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de), also for groups
-// inside a box.
+// AWS's plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de, G6), also for
+// groups inside a box.
 TEST(Meshes, PluginsOfP4dAndA3MegaLeaveNcclSimpleAlone) {
-  for (const char* node : {"p4d", "p4de"}) {
+  for (const char* node : {"p4d", "p4de", "g6e-48xlarge"}) {
     const Cluster two(boxes(node, 2, "efa-100g"));
     for (const std::size_t gpus : {8U, 16U})
       for (const std::int64_t bytes : {8, 1 << 20, 16 << 20, 1 << 30})

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 namespace topsim::report::releases_test {
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Release release(const std::string& scenario, const std::string& left_open) {
   Result result;

@@ -34,6 +34,15 @@ TEST(Compute, ThinGemmIsLimitedByMemory) {
   EXPECT_NEAR(cost.memory_seconds, 22.5e-6, 1e-7);
 }
 
+// A die of an MI250X multiplies fp32 at 47.85 TFLOP/s in its matrix cores, and has 23.95 in its vector units.
+TEST(Compute, MatrixCoresThatMultiplyFp32AreUsed) {
+  topology::Accelerator accelerator = a100();
+  accelerator.dense_flops = {{"fp32", 23.95e12}, {"fp32_tensor", 47.85e12}, {"bf16", 191.5e12}};
+  EXPECT_DOUBLE_EQ(ComputeModel(accelerator, {}).peak(Precision::fp32).value(), 47.85e12);
+  accelerator.dense_flops.erase("fp32_tensor");
+  EXPECT_DOUBLE_EQ(ComputeModel(accelerator, {}).peak(Precision::fp32).value(), 23.95e12);
+}
+
 TEST(Compute, NeverFasterThanTheBestMeasuredMatmul) {
   auto accelerator = h100();
   const ComputeModel model(accelerator, {});

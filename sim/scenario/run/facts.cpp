@@ -126,6 +126,9 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.equal_bubble_known = !plan.inference() && traits(plan.schedule).equal_bubble_known;
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
   facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
+  facts.inference = plan.inference();
+  facts.takes_virtual_stages =
+      plan.schedule == workloads::Schedule::one_f_one_b || plan.schedule == workloads::Schedule::interleaved;
   facts.micro_batches = static_cast<std::uint32_t>(plan.micro_batches);
   return facts;
 }
