@@ -52,8 +52,10 @@ double attended_pairs(const ModelSpec& model, double sequence, bool causal_half)
   const bool half = causal_half && model.attention.causal;
   const double all = sequence * sequence * (half ? 0.5 : 1);
   const double share = full_attention_share(model);
-  const double window = std::min<double>(model.attention.window, sequence);
-  const double seen = sequence * window * (half ? 1 - window / (2 * sequence) : 1);
+  const double width = model.attention.window;
+  const double window = std::min(model.attention.causal ? width : width / 2, sequence);
+  const double side = sequence * window * (half || !model.attention.causal ? 1 - window / (2 * sequence) : 1);
+  const double seen = (model.attention.causal ? 1 : 2) * side;
   return share * all + (1 - share) * seen;
 }
 

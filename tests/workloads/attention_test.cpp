@@ -196,6 +196,41 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   model.attention.window = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
 }
+
+// Without a causal mask a token sees half of the window on each side: 2 x 64 keys, less what is missing at
+// both ends, 2 x 64 x 64 / (2 x 4096) = 1 on average. A window of the sequence's length leaves out a quarter,
+// one of twice its length nothing.
+TEST(Attention, AWindowWithoutACausalMaskIsHalfOnEachSide) {
+  AttentionShape shape{1, 1, 1, 4096, 4096, 64, 64, false, false, 128};
+  ModelSpec model;
+  model.attention.causal = false;
+  for (const auto& [window, keys] : {std::pair(128, 127.0), {4096, 3072}, {8192, 4096}, {0, 4096}}) {
+    shape.window = window;
+    EXPECT_EQ(shape.mean_keys(), keys) << window;
+    model.attention.window = window;
+    for (const bool causal_half : {false, true})
+      EXPECT_EQ(attended_pairs(model, 4096, causal_half), 4096 * keys) << window;
+  }
+}
+
+// On 32 k tokens a tile of 128 queries passes over 128 + 128 keys, with a causal mask as without it. Without
+// the window 32,768 keys: at least 32 times as long, though a start is worth some hundred keys.
+TEST(Attention, AWindowSavesTimeWithoutACausalMaskToo) {
+  const topology::Accelerator accelerator = shipped().accelerator("h100-sxm5");
+  const ComputeModel compute(accelerator, {});
+  const auto seconds = [&](bool causal, double window, bool backward) {
+    const AttentionShape shape{1, 32, 8, 32768, 32768, 128, 128, causal, false, window};
+    return (backward ? compute.attention_backward(shape, AttentionKernel::flash, Precision::bf16)
+                     : compute.attention_forward(shape, AttentionKernel::flash, Precision::bf16))
+        .seconds;
+  };
+  for (const bool backward : {false, true}) {
+    EXPECT_NEAR(seconds(false, 128, backward), seconds(true, 128, backward),
+                0.05 * seconds(true, 128, backward));
+    EXPECT_GT(seconds(false, 0, backward), 32 * seconds(false, 128, backward));
+  }
+}
+
 // cuDNN of mid-2024 on an H100 (figures 5 to 7 of FlashAttention-3's paper), which `flash2025` is there:
 // heads of 128, 16 k tokens in all, TFLOP/s. In 8 bits no release is told apart.
 TEST(Attention, KernelsOf2024OnAHopperAreThoseOfItsAuthors) {

@@ -39,6 +39,16 @@ TEST(AttentionTiles, AWindowCostsTheBlockInWhichItEnds) {
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 896 + 4 * 10);
 }
 
+// Without a mask 64 keys before and 64 behind the 128 of a tile: 192, 256, 256 and 192. One as wide as twice
+// the keys leaves none out.
+TEST(AttentionTiles, AWindowWithoutAMaskIsHalfOnEachSide) {
+  AttentionTiles tiles{.heads = 1, .rows = 512, .keys = 512, .causal = false, .window = 128};
+  EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 896 + 4 * 10);
+  EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 4), 256 + 10);
+  tiles.window = 1024;
+  EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 4 * (512 + 10));
+}
+
 // 2 heads of 4 tiles on 32 units are below 0.8 of them: each is split in four, or in eight where two share a
 // unit. 7 heads are 28 tiles: not split.
 TEST(AttentionTiles, FewTilesAreSplitWhereTheLibraryDoes) {

@@ -19,15 +19,23 @@ constexpr double kAlone = 0.6;
 
 // With a window a tile also passes over the keys of its own rows.
 double longest(const AttentionTiles& tiles, const TileSchedule& schedule) {
-  return tiles.causal && tiles.window > 0 ? std::min(tiles.keys, tiles.window + schedule.rows) : tiles.keys;
+  return tiles.window > 0 ? std::min(tiles.keys, tiles.window + schedule.rows) : tiles.keys;
+}
+
+// Without a mask half of the window is behind a tile's rows, so that the first tiles see as few keys as the
+// last.
+double keys_of(const AttentionTiles& tiles, const TileSchedule& schedule, double share_before) {
+  const double before = tiles.keys * share_before;
+  if (tiles.causal) return std::min(before, longest(tiles, schedule));
+  const double ahead = tiles.window / 2, own = tiles.keys / std::ceil(tiles.rows / schedule.rows);
+  return std::min({before + ahead, tiles.keys - before + own + ahead, longest(tiles, schedule)});
 }
 
 std::vector<double> tiles_of_a_head(const AttentionTiles& tiles, const TileSchedule& schedule) {
   std::vector<double> keys(static_cast<std::size_t>(std::ceil(tiles.rows / schedule.rows)));
   const auto count = static_cast<double>(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i)
-    keys[i] =
-        std::min(tiles.keys * static_cast<double>(i + 1) / count, longest(tiles, schedule)) + schedule.start;
+    keys[i] = keys_of(tiles, schedule, static_cast<double>(i + 1) / count) + schedule.start;
   if (schedule.longest_first) std::reverse(keys.begin(), keys.end());
   return keys;
 }
@@ -58,7 +66,8 @@ double keys_until_done(const AttentionTiles& tiles, const TileSchedule& schedule
     return longest(tiles, schedule) / std::floor(places / std::max(1.0, all)) + schedule.start;
   const double shared = schedule.at_once > 1 && all <= units ? kAlone : 1;
   const double slack = 1e-9;  // of a quotient that is a whole number
-  if (!tiles.causal) return shared * std::ceil(all / places - slack) * (tiles.keys + schedule.start);
+  if (!tiles.causal && longest(tiles, schedule) == tiles.keys)
+    return shared * std::ceil(all / places - slack) * (tiles.keys + schedule.start);
   const std::vector<double> head = tiles_of_a_head(tiles, schedule);
   const double kept = std::min(std::ceil(tiles.heads), std::ceil(kPlayedRounds * places / of_a_head) + 1);
   return shared * (std::max(0.0, tiles.heads - kept) * total(head) / places +

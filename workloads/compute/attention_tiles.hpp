@@ -5,8 +5,8 @@
 // tile is that of its keys and of a start, worth so many keys. Compute units take tiles in order, head by
 // head, each the next one when it is free:
 //
-//   without a mask  ceil(tiles / units) x (keys + start)
-//   with it         the schedule is played, until about  sum / units + 0.5 x longest
+//   neither mask nor window  ceil(tiles / units) x (keys + start)
+//   with one                 the schedule is played, until about  sum / units + 0.5 x longest
 //
 // It ends later where few tiles come, the shortest of a head first, and earlier where the longest come first.
 // So a head more costs nothing where units were idle, and few heads wait for their longest tile.
@@ -30,7 +30,7 @@ struct AttentionTiles {
   double heads = 1;           // of all sequences
   double rows = 0, keys = 0;  // of a head: those that tiles hold, and those that they pass over
   bool causal = true;
-  double window = 0;  // keys that a row sees at most; 0: all
+  double window = 0;  // keys that a row sees at most, without a mask half on each side; 0: all
 };
 
 // The keys that one tile after another would pass over in that time. Without compute units (0: unknown, or

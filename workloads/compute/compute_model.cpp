@@ -257,8 +257,9 @@ KernelCost ComputeModel::strided(const StridedResults& results, double bytes, do
 }
 
 double AttentionShape::mean_keys() const {
-  if (!causal) return keys;
-  return window > 0 && window < keys ? window * (1 - window / (2 * keys)) : keys / 2;
+  const double side = causal ? window : window / 2;
+  const double seen = side > 0 && side < keys ? side * (1 - side / (2 * keys)) : keys / 2;
+  return (causal ? 1 : 2) * seen;
 }
 
 namespace {

@@ -97,7 +97,7 @@ struct AttentionShape {
   double batch = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   bool causal = true;
   bool dropout = false;
-  double window = 0;            // keys that a query sees at most, itself the last; 0: all before it
+  double window = 0;            // AttentionSpec::window
   bool values_in_keys = false;  // latent attention, absorbed: the cache holds no values of their own
   [[nodiscard]] double mean_keys() const;  // of a query
 };

@@ -34,8 +34,9 @@ KernelCost flash_cost(const topology::Accelerator& accelerator, const AttentionS
   const double narrow = narrowness((head + value) / 2);
   TileSchedule schedule = pass.schedule;
   schedule.splits = schedule.splits && !shape.dropout;
-  if (shape.causal) schedule.start += pass.mask_start;
-  if (shape.causal && shape.window > 0 && shape.window < shape.keys) schedule.start += pass.window_start;
+  const bool windowed = shape.window > 0 && shape.window < (shape.causal ? 1 : 2) * shape.keys;
+  if (shape.causal || windowed) schedule.start += pass.mask_start;
+  if (windowed) schedule.start += pass.window_start;
   if (pass.start_at_64 > 0) schedule.start += narrow * (pass.start_at_64 - schedule.start);
   // Of all queries that see a key a rank with a part of them has its share.
   const double window = forward ? shape.window : shape.window * shape.queries / shape.keys;

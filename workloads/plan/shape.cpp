@@ -116,7 +116,7 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
                  "add window, or leave full_every out");
   // Transformer Engine (attention/dot_product_attention/context_parallel.py) has windows under a2a and
   // all_gather alone.
-  const int window = model.attention.window;
+  const int window = model.attention.causal ? model.attention.window : model.attention.window / 2;
   const int sequence = workload.sequence.value_or(model.sequence);
   if (window > 0 && window < sequence && plan.cp > 1 && plan.cp_kind == ContextKind::ring)
     mistakes.add("plan.cp_kind", "a ring of context-parallel ranks takes no sliding windows",
