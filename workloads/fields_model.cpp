@@ -53,7 +53,7 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                  "before it and half behind; 0: all",
                  at_least(0))
           .field("full_every", &AttentionSpec::full_every,
-                 "with a window: one layer in so many sees all keys; 0: none", at_least(0))
+                 "with a window: one layer in so many, the last of them, sees all keys; 0: none", at_least(0))
           .field("qk_norm", &AttentionSpec::qk_norm, "each head's queries and keys are normed (Qwen3)")
           .field("scaled_rotary", &AttentionSpec::scaled_rotary,
                  "positions are scaled as YaRN does: rotated by single operators");

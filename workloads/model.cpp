@@ -42,10 +42,15 @@ double value_width(const ModelSpec& model) {
   return model.attention.kind == AttentionKind::mla ? model.attention.v_head_dim : model.head_dim;
 }
 
+int full_attention_layers(const ModelSpec& model, int first, int count) {
+  const int every = model.attention.full_every;
+  if (model.attention.window <= 0) return count;
+  return every > 0 ? (first + count) / every - first / every : 0;
+}
+
 double full_attention_share(const ModelSpec& model) {
-  const AttentionSpec& a = model.attention;
-  if (a.window <= 0) return 1;
-  return a.full_every > 0 ? 1.0 / a.full_every : 0;
+  const int layers = std::max(1, model.layers);
+  return static_cast<double>(full_attention_layers(model, 0, layers)) / layers;
 }
 
 double attended_pairs(const ModelSpec& model, double sequence, bool causal_half) {

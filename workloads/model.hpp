@@ -36,7 +36,9 @@ enum class LayerKind : std::uint8_t { dense, experts };
 [[nodiscard]] double key_width(const ModelSpec& model);
 [[nodiscard]] double value_width(const ModelSpec& model);
 
-// With a sliding window, the share of layers that see all keys; 1 without a window.
+// Of `count` layers from `first` on, those that see all keys: with a sliding window, the last of every
+// full_every layers (transformers, layer_types of Gemma 3 and gpt-oss). And their share of all layers.
+[[nodiscard]] int full_attention_layers(const ModelSpec& model, int first, int count);
 [[nodiscard]] double full_attention_share(const ModelSpec& model);
 // Pairs of a query and a key in one head of a sequence, mean over the layers. causal_half: as below.
 [[nodiscard]] double attended_pairs(const ModelSpec& model, double sequence, bool causal_half);

@@ -187,6 +187,7 @@ TEST(Attention, AWindowIsSeenByEveryQueryButTheFirst) {
 // head.
 TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   ModelSpec model;
+  model.layers = 2;
   model.attention.window = 128;
   model.attention.full_every = 2;
   EXPECT_EQ(attended_pairs(model, 4096, true), (4096 * 2048 + 4096 * 126) / 2.0);
@@ -195,6 +196,22 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   EXPECT_EQ(attended_pairs(model, 64, true), 64 * 32.0);  // the window is longer than the sequence
   model.attention.window = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
+}
+
+// Gemma 3 4B: of 34 layers the 6th, 12th, 18th, 24th and 30th see all keys, 5 / 34 and not 1 / 6. A stage
+// of the last 17 layers has three of them, the first two.
+TEST(Attention, TheLastOfEverySoManyLayersSeesAllKeys) {
+  ModelSpec model;
+  model.layers = 34;
+  model.attention.window = 1024, model.attention.full_every = 6;
+  EXPECT_DOUBLE_EQ(full_attention_share(model), 5.0 / 34);
+  EXPECT_EQ(full_attention_layers(model, 0, 17), 2);
+  EXPECT_EQ(full_attention_layers(model, 17, 17), 3);
+  EXPECT_EQ(full_attention_layers(model, 30, 4), 0);
+  model.attention.full_every = 0;
+  EXPECT_EQ(full_attention_share(model), 0);
+  model.attention.window = 0;
+  EXPECT_EQ(full_attention_share(model), 1);
 }
 
 // Without a causal mask a token sees half of the window on each side: 2 x 64 keys, less what is missing at

@@ -33,6 +33,7 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       parts.weights +=
           (layer.split() / t + layer.whole()) * plan.parameter_bytes + routed * plan.expert_bytes;
     }
+    const double full = full_attention_layers(model, first, layers);
     first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model, plan.tp) * element;
     // The residual stream, the input and the widest inner activation of a layer.
@@ -43,9 +44,9 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);
     }
     // Layers with a sliding window keep only the keys of the window.
-    const double full = full_attention_share(model), window = model.attention.window;
-    const double kept = full * plan.sequence + (1 - full) * std::min<double>(window, plan.sequence);
-    parts.kv_cache = layers * cache_bytes_per_token(model, plan) * kept / plan.cp * requests;
+    const double window = std::min(model.attention.window, plan.sequence);
+    const double kept = full * plan.sequence + (layers - full) * window;
+    parts.kv_cache = cache_bytes_per_token(model, plan) * kept / plan.cp * requests;
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }
