@@ -8,6 +8,7 @@
 namespace topsim::workloads {
 
 double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
+  if (!model.attention.causal) return 0;  // no later token asks for them
   // Compressed keys and values are on every tensor rank.
   if (model.attention.kind == AttentionKind::mla)
     return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.kv_cache);

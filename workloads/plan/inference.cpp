@@ -78,6 +78,14 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
+  if (!workload.model.attention.causal) {
+    if (plan.task == Task::decode)
+      mistakes.add("task", "a model whose tokens attend to those behind them generates none",
+                   "set \"task\" to prefill, which reads texts, or model.attention.causal to true");
+    if (workload.precision.kv_cache)
+      mistakes.add("precision.kv_cache", "a model that generates no tokens keeps no keys and values",
+                   "leave it out");
+  }
   plan.memory_share = spec.memory_utilization.value_or(kServedShare);
   plan.zero = 0;
   plan.shards.gradients = plan.shards.optimizer = plan.shards.parameters = 1;
