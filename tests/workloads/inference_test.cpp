@@ -273,6 +273,20 @@ TEST(Inference, AReplicaDecodesAllItsRequestsAtOnce) {
   EXPECT_EQ(micro_batch(), 1);
 }
 
+// 9 requests over 8 stages are 8 micro-batches of at most 2, not 5 of 2: no stage is without one. 5 are
+// 5 of 1.
+TEST(Inference, EveryStageHasAMicroBatchWhereRequestsDoNotDivide) {
+  WorkloadSpec workload = serving(Task::decode, 8);
+  workload.plan.grad_accumulation.reset(), workload.plan.micro_batch.reset();
+  for (const auto& [requests, parts, size] : {std::tuple(8, 8, 1), {9, 8, 2}, {17, 8, 3}, {5, 5, 1}}) {
+    workload.plan.global_batch = requests;
+    const Plan plan = resolve(workload, ranks(workload));
+    EXPECT_EQ(plan.micro_batches, parts) << requests;
+    EXPECT_EQ(plan.micro_batch, size) << requests;
+    EXPECT_EQ(plan.global_batch, requests);
+  }
+}
+
 TEST(Inference, MoreMicroBatchesThanStagesAreSentAndReceivedInTheSameNumber) {
   for (const int micro_batches : {1, 2, 3, 4, 7}) {
     const auto result = free_network().run(step(serving(Task::decode, 4, micro_batches)));

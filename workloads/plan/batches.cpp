@@ -110,7 +110,7 @@ int rounded_up(int value, int divisor) {
 // tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), one batch per stage.
 int parts_of(int requests, const Plan& plan) {
   constexpr std::int64_t kPromptTokens = 8192;
-  if (plan.task == Task::decode) return rounded_up(requests, rounded_up(requests, plan.pp));
+  if (plan.task == Task::decode) return std::min(requests, plan.pp);
   const std::int64_t most = std::max<std::int64_t>(1, kPromptTokens / std::max(1, plan.sequence));
   const int enough = rounded_up(requests, static_cast<int>(std::min<std::int64_t>(requests, most)));
   return std::max(enough, std::min(requests, plan.pp));
