@@ -53,6 +53,17 @@ TEST(ExpertMistakes, SayWhatWouldDo) {
   WorkloadSpec dense = with_model(small_moe(1, 2));
   dense.model.experts = {};
   expect_mistake(dense, "plan.ep", "leave ep and etp out");
+  dense.plan.ep.reset(), dense.precision.dispatch = Precision::fp8;
+  expect_mistake(dense, "precision.dispatch", "leave it out");
+  WorkloadSpec gathered = with_model(small_moe(1, 4));
+  gathered.plan.token_dispatcher = TokenDispatcher::allgather;
+  gathered.precision.dispatch = Precision::fp8;
+  expect_mistake(gathered, "precision.dispatch", "alltoall, deepep or hybridep");
+  gathered.plan.token_dispatcher = TokenDispatcher::deepep;
+  for (const int ep : {1, 4}) {  // sizes may be varied
+    gathered.plan.ep = ep;
+    EXPECT_NO_THROW((void)resolve(gathered, 8)) << ep;
+  }
   WorkloadSpec unsplit = with_model(small_moe(2, 4));
   unsplit.plan.sequence_parallel = false;
   expect_mistake(unsplit, "plan.sequence_parallel", "leave sequence_parallel out");

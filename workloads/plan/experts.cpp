@@ -163,6 +163,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
       mistakes.add("plan.dispatcher_sms", "the model has no experts to send tokens to", "leave it out");
     if (workload.plan.token_dispatcher.value_or(TokenDispatcher::alltoall) != TokenDispatcher::alltoall)
       mistakes.add("plan.token_dispatcher", "the model has no experts to send tokens to", "leave it out");
+    if (workload.precision.dispatch)
+      mistakes.add("precision.dispatch", "the model has no experts to send tokens to", "leave it out");
     plan.ep = plan.etp = 1;
     return;
   }
@@ -200,6 +202,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   if (workload.plan.overlap_expert_exchange && plan.experts.dispatcher == TokenDispatcher::allgather)
     mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",
                  "set token_dispatcher to alltoall, deepep or hybridep");
+  if (workload.precision.dispatch && plan.experts.dispatcher == TokenDispatcher::allgather)
+    mistakes.add("precision.dispatch", "the all-gather sends tokens in the format of activations",
+                 "leave it out, or set token_dispatcher to alltoall, deepep or hybridep");
   if (plan.ep > 1 && plan.sliced_experts()) refuse_exchange(workload, mistakes);
   plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
   if (plan.experts.overlap && !plan.inference()) check_pairs(plan, mistakes);
