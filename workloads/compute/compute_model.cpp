@@ -327,7 +327,7 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
   const double width = shape.head_dim + shape.value_dim;
   const double keys = shape.window > 0 ? std::min(shape.window, shape.keys) : shape.keys;
   const double cached = shape.kv_heads * (shape.values_in_keys ? shape.head_dim : width);
-  const double bytes = shape.batch * (bytes_of(cache) * cached * (keys + shape.queries) +
+  const double bytes = shape.batch * (stored_bytes(cache) * cached * (keys + shape.queries) +
                                       bytes_of(precision) * width * shape.heads * shape.queries);
   KernelCost cost;
   cost.kernels = 2;

@@ -167,6 +167,8 @@ class ComputeModel {
 };
 
 [[nodiscard]] double bytes_of(Precision precision);  // of one stored element, scales not counted
+// Of a weight, key or value in memory, with its share of its block's scale.
+[[nodiscard]] double stored_bytes(Precision precision);
 [[nodiscard]] std::string_view name_of(Precision precision);
 [[nodiscard]] std::string_view units_of(Precision precision);  // the catalogue's name of the units it needs
 }  // namespace topsim::workloads

@@ -25,6 +25,13 @@ double bytes_of(Precision precision) {
   return 2;
 }
 
+// 8 bits for 32 numbers (OCP microscaling) or for 16 (NVFP4). One scale for a tensor, a channel or 128 x 128
+// numbers is negligible.
+double stored_bytes(Precision precision) {
+  if (precision == Precision::mxfp8) return 1 + 1.0 / 32;
+  return precision == Precision::nvfp4 ? 0.5 + 1.0 / 16 : bytes_of(precision);
+}
+
 std::string_view name_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:

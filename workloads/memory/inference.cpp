@@ -11,9 +11,9 @@ double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
   if (!model.attention.causal) return 0;  // no later token asks for them
   // Compressed keys and values are on every tensor rank.
   if (model.attention.kind == AttentionKind::mla)
-    return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.kv_cache);
+    return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * stored_bytes(plan.kv_cache);
   const double heads = std::max(1.0, model.kv_heads / static_cast<double>(plan.tp));
-  return 2 * heads * model.head_dim * bytes_of(plan.kv_cache);
+  return 2 * heads * model.head_dim * stored_bytes(plan.kv_cache);
 }
 
 MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {

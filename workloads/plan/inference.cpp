@@ -13,12 +13,6 @@ namespace {
 // vLLM, config/cache.py: gpu_memory_utilization = 0.9.
 constexpr double kServedShare = 0.9;
 
-// Of a weight in memory, with the scales of its block: 8 bits for 32 numbers (OCP microscaling) or for 16
-// (NVFP4). One scale for a tensor, a channel or 128 x 128 numbers is negligible.
-double stored_bytes(Precision format) {
-  if (format == Precision::mxfp8) return 1 + 1.0 / 32;
-  return format == Precision::nvfp4 ? 0.5 + 1.0 / 16 : bytes_of(format);
-}
 // int4: a 16-bit scale per 128 numbers (GPTQ's and AWQ's group_size, Marlin's groupsize).
 double stored_bytes(WeightFormat format) {
   switch (format) {
