@@ -29,15 +29,27 @@ void find_partial(const FindingContext& context, Findings& out) {
                  "run.steps", "run it again to the end before comparing it"});
 }
 
-// The advice that reduces the largest part of the memory.
-std::string remedy_of(const Memory& memory, const std::string& library) {
+std::string largest_part(const Memory& memory) {
   const auto largest = std::max_element(memory.parts.begin(), memory.parts.end(),
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  const std::string part = largest == memory.parts.end() ? "" : largest->name;
-  if (part == "kv_cache") return "fewer sequences or more tp leave room for what is not counted";
+  return largest == memory.parts.end() ? "" : largest->name;
+}
+
+// A server has no gradients, states and recompute to save.
+std::string served_remedy(const Memory& memory) {
+  const std::string part = largest_part(memory);
+  if (part == "kv_cache") return "fewer requests (global_batch), precision.kv_cache fp8, or more tp or pp";
+  if (part == "activations") return "a smaller micro_batch or more tp";
+  return "more tp or pp, or precision.weights of fewer bits";
+}
+
+// The advice that reduces the largest part of the memory.
+std::string remedy_of(const Memory& memory, const ScenarioFacts& facts) {
+  const std::string part = largest_part(memory), &library = facts.library;
   const std::string rest = fmt::format("{}, {} buffers and fragmentation",
                                        library == "NCCL" ? "the CUDA context" : "the driver's context",
                                        library.empty() ? "the collective library's" : library + "'s");
+  if (facts.inference) return served_remedy(memory) + " leaves room for " + rest;
   if (part == "activations" || part == "recompute" || part == "working")
     return "a smaller micro_batch, recompute \"full\" or more tp leaves room for " + rest;
   return "more tp or pp, or a higher zero stage leaves room for " + rest;
@@ -52,10 +64,12 @@ void find_memory(const FindingContext& context, Findings& out) {
   if (!memory.fits) {
     out.push_back({Severity::warning, "the workload does not fit the accelerator's memory: " + figures,
                    "workload.plan",
-                   "more tp or pp, a higher zero stage, recompute, or a smaller micro_batch"});
+                   context.facts.inference
+                       ? served_remedy(memory)
+                       : "more tp or pp, a higher zero stage, recompute, or a smaller micro_batch"});
   } else if (used >= kNearlyFull) {
     out.push_back({Severity::warning, "memory is nearly full: " + figures, "workload.plan",
-                   remedy_of(memory, context.facts.library)});
+                   remedy_of(memory, context.facts)});
   }
 }
 

@@ -36,7 +36,8 @@ struct ScenarioFacts {
     bool more_launches = false;  // is what the other choice would cost
   };
   std::vector<Open> open;
-  bool inference = false, takes_virtual_stages = false;  // of the plan's schedule
+  bool inference = false;             // prefill or decode
+  bool takes_virtual_stages = false;  // the plan's schedule
 };
 
 // REQUIRES: all four are of the same run. Rank r is on accelerators()[r].
