@@ -42,6 +42,14 @@ TEST(ServedModels, AnEncoderKeepsNoCacheAndGeneratesNothing) {
   expect_mistake(workload, "precision.kv_cache", "leave it out");
 }
 
+TEST(ServedModels, AdaptersAreTrainedOnly) {
+  for (const Task task : {Task::prefill, Task::decode}) {
+    WorkloadSpec workload = serving(task);
+    workload.lora.emplace();
+    expect_mistake(workload, "lora", "leave lora out");
+  }
+}
+
 // One 8-bit scale for 16 numbers of NVFP4, 0.5 + 1/16 bytes each, and for 32 of MXFP8: a cache of 16 bits is
 // 3.56 and 1.94 times as large, in memory and as attention reads it.
 TEST(ServedModels, CachesInBlocksHaveTheirScales) {

@@ -157,8 +157,12 @@ void set_targets(const std::vector<std::string>& targets, const ModelSpec& model
 
 void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (workload.task != Task::lora) {
-    if (workload.lora && !plan.inference())
-      mistakes.add("lora", "adapters are trained by task lora", "set \"task\": \"lora\", or leave lora out");
+    if (workload.lora)
+      mistakes.add("lora",
+                   plan.inference() ? "prefill and decode read no adapters: merged into the weights they cost "
+                                      "nothing, beside them they are not described"
+                                    : "adapters are trained by task lora",
+                   "set \"task\": \"lora\", or leave lora out");
     if (workload.precision.frozen_weights)
       mistakes.add("precision.frozen_weights", "task lora alone has weights that are not trained",
                    "set \"task\": \"lora\", or leave it out");
