@@ -72,4 +72,21 @@ TEST(ServedModels, CachesInBlocksHaveTheirScales) {
                 1e-9);
   }
 }
+
+// DeepSeek-V3's attention in 61 layers: 128 heads x (128 + 128) x 512 numbers of the keys' and values'
+// projections in 16 bits, 2,046,820,352 bytes beside the 8-bit weights, an eighth of them on each of 8 ranks.
+// 16-bit weights are multiplied as they are, 2 bytes for each, which 8-bit ones halve.
+TEST(ServedModels, AbsorbedProjectionsAreCopiesOfNarrowWeights) {
+  WorkloadSpec workload = serving(Task::decode);
+  ModelSpec& model = workload.model;
+  model.layers = 61, model.hidden = 7168, model.heads = 128, model.kv_heads = 0, model.ffn = 18432;
+  model.attention = {AttentionKind::mla, {}, true, 1536, 512, 128, 64, 128};
+  const auto weights = [&] { return memory_use(workload, h100(), 8).peak().weights; };
+  const double wide = weights();
+  const ModelSpec whole = complete(model);
+  const LayerParameters layer = layer_parameters(whole);
+  workload.precision.weights = WeightFormat::fp8;
+  const double saved = 61 * (layer.split() / 8 + layer.whole());  // one byte each
+  EXPECT_DOUBLE_EQ(weights(), wide - saved + 61.0 * 128 * 256 * 512 * 2 / 8);
+}
 }  // namespace topsim::workloads::served_models_test

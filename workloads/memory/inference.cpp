@@ -16,6 +16,19 @@ double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
   return 2 * heads * model.head_dim * stored_bytes(plan.kv_cache);
 }
 
+namespace {
+// Latent attention that decodes in absorbed form multiplies by the keys' and values' projections head by head
+// in 16 bits: copies beside those that are stored in fewer (vLLM, mla_attention.py,
+// process_weights_after_loading: W_UV and W_UK_T; of 16 bits they are views).
+double absorbed_copies(const ModelSpec& model, const Plan& plan) {
+  const AttentionSpec& a = model.attention;
+  const double element = bytes_of(plan.activations);
+  if (a.kind != AttentionKind::mla || plan.parameter_bytes >= element) return 0;
+  const double numbers = static_cast<double>(a.qk_nope_head_dim + a.v_head_dim) * a.kv_lora_rank;
+  return model.heads * numbers / plan.tp * element;
+}
+}  // namespace
+
 MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   const double element = bytes_of(plan.activations), t = plan.tp;
   const double requests = static_cast<double>(plan.global_batch) / plan.dp;
@@ -34,6 +47,7 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       parts.weights +=
           (layer.split() / t + layer.whole()) * plan.parameter_bytes + routed * plan.expert_bytes;
     }
+    parts.weights += layers * absorbed_copies(model, plan);
     const double full = full_attention_layers(model, first, layers);
     first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model, plan.tp) * element;

@@ -1,4 +1,5 @@
-// Memory of inference: weights in the format of the matmuls (embeddings and LM head as wide as activations),
+// Memory of inference: weights in the format of the matmuls (embeddings, LM head and the copies of absorbed
+// latent attention as wide as activations),
 // the keys and values of every request of the replica, and the working space of one layer of one micro-batch.
 //   key-value cache of a stage = 2 x layers x key-value heads / tp x head size x bytes x sequence / cp x
 //   requests
