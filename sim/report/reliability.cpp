@@ -44,6 +44,28 @@ Counts count_parts(const topology::Topology& t) {
   return counts;
 }
 
+struct KnownLosses {
+  std::int64_t interruptions = 0;
+  double lost = 0;  // seconds
+};
+// Checkpoints are counted from when training last went on; what is lost before it goes on again begins the
+// restart anew. Devices lost at one time interrupt once, and no restart lasts beyond the run.
+KnownLosses known_losses(const std::vector<Duration>& losses, double interval, double checkpoint,
+                         double restart, double run) {
+  KnownLosses known;
+  double resumed = 0;
+  for (const Duration each : std::set<Duration>(losses.begin(), losses.end())) {
+    const double at = seconds(each);
+    if (at >= run) break;
+    ++known.interruptions;
+    if (at > resumed) known.lost += std::min(std::fmod(at - resumed, interval + checkpoint), interval);
+    const double until = std::min(at + restart, run);
+    known.lost += until - std::max(at, resumed);
+    resumed = until;
+  }
+  return known;
+}
+
 }  // namespace
 
 double goodput_share(double interval, double checkpoint, double restart, double mean_between) {
@@ -96,19 +118,14 @@ Goodput goodput(std::vector<FailureSource> sources, const ReliabilitySpec& spec,
                                                         : all;
   // Checkpoints that cost nothing are written continuously.
   result.checkpoint_interval = std::max(result.checkpoint_interval, 1e-3);
-  double lost = 0;
-  for (const Duration at : losses) {
-    if (seconds(at) >= all) continue;
-    ++result.known_losses;
-    const double since = std::fmod(seconds(at), result.checkpoint_interval + checkpoint);
-    lost += restart + std::min(since, result.checkpoint_interval);
-  }
+  const KnownLosses known = known_losses(losses, result.checkpoint_interval, checkpoint, restart, all);
+  result.known_losses = known.interruptions;
   const auto share = [&](double failures_per_day) {
     const double interval = result.checkpoint_interval;
     const double trains =
         failures_per_day > 0 ? goodput_share(interval, checkpoint, restart, kSecondsPerDay / failures_per_day)
                              : interval / (interval + checkpoint);
-    return trains * std::max(0.0, 1 - lost / all);
+    return trains * std::max(0.0, 1 - known.lost / all);
   };
   result.share = {share(result.interruptions_per_day.high), share(usual),
                   share(result.interruptions_per_day.low)};

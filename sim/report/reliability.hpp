@@ -52,7 +52,7 @@ struct Goodput {
   double checkpoint_interval = 0;  // seconds
   bool optimum = true;             // Daly's
   Interval share;                  // of the time that trains; low where failures are many
-  std::int64_t known_losses = 0;   // accelerators that `faults` takes away during the run
+  std::int64_t known_losses = 0;   // times at which `faults` takes accelerators away during the run
 };
 
 // Seconds all. REQUIRES: interval > 0, mean_between > 0.
@@ -65,7 +65,8 @@ struct Goodput {
                                                          const topology::Catalogue& catalogue,
                                                          const ReliabilitySpec& spec);
 // `losses`: when accelerators are known to be lost, from the beginning of the run. Those after its end do not
-// count.
+// count, those at one time count once. Of the work since a checkpoint only what was done since training last
+// went on can be lost.
 [[nodiscard]] Goodput goodput(std::vector<FailureSource> sources, const ReliabilitySpec& spec,
                               const std::vector<Duration>& losses);
 }  // namespace topsim::report

@@ -128,8 +128,7 @@ TEST(Reliability, AnIntervalFarFromTheOptimumIsAFinding) {
   EXPECT_FALSE(far_from_optimum(spec, goodput(sources, spec, {})));
 }
 
-// A run of one day: a loss in its 40th hour does not count. Two losses that cost 13 hours each leave nothing,
-// not less than nothing.
+// A run of one day: a loss in its 40th hour does not count.
 TEST(Reliability, OnlyLossesDuringTheRunCount) {
   ReliabilitySpec spec;
   spec.days = 1;
@@ -138,9 +137,49 @@ TEST(Reliability, OnlyLossesDuringTheRunCount) {
   const Goodput late = goodput({}, spec, {40 * hour, 24 * hour});
   EXPECT_EQ(late.known_losses, 0);
   EXPECT_EQ(late.share.usual, goodput({}, spec, {}).share.usual);
+  // With restarts of 13 hours: lost at 1 h, training goes on at 14 h; lost at 20 h, what is left of the day
+  // is the restart: 13 + 4 of 24 hours, and 3600 mod 990 = 630 s and 21600 mod 990 = 810 s of work.
   spec.restart = 13 * hour;
-  const Goodput gone = goodput({}, spec, {hour, 20 * hour, 40 * hour});
-  EXPECT_EQ(gone.known_losses, 2);
-  EXPECT_EQ(gone.share.usual, 0);
+  const Goodput twice = goodput({}, spec, {hour, 20 * hour, 40 * hour});
+  EXPECT_EQ(twice.known_losses, 2);
+  EXPECT_NEAR(twice.share.usual, 1 - (17 * kHour + 630 + 810) / (24 * kHour), 1e-9);
+}
+
+// Checkpoints of 30 s after every hour of training, restarts of 10 minutes; of a day 3600 / 3630 trains.
+ReliabilitySpec hourly() {
+  ReliabilitySpec spec;
+  spec.days = 1;
+  spec.checkpoint_time = from_seconds(30);
+  spec.restart = from_seconds(10 * kMinute);
+  spec.checkpoint_interval = from_seconds(kHour);
+  return spec;
+}
+
+// All eight GPUs of a node at 50 min: 3000 s of work and 600 s of restart, as if it were one.
+TEST(Reliability, ANodesDeathIsOneInterruption) {
+  ReliabilitySpec spec = hourly();
+  const std::vector<Duration> node(8, from_seconds(50 * kMinute));
+  const Goodput day = goodput({}, spec, node);
+  EXPECT_EQ(day.known_losses, 1);
+  EXPECT_NEAR(day.share.usual, 3600.0 / 3630 * (1 - 3600.0 / 86400), 1e-9);
+  spec.days = 0.1;
+  EXPECT_NEAR(goodput({}, spec, node).share.usual, 3600.0 / 3630 * (8640.0 - 3600) / 8640, 1e-9);
+}
+
+// Without checkpoints: at 1 h 3600 s of work are lost, and training goes on at 4200 s; at 2 h it has lost
+// 3000 s more: with two restarts 3600 + 600 + 3000 + 600 = 7800 s, all that has passed by then.
+TEST(Reliability, ALossCostsNoWorkFromBeforeTheLastRestart) {
+  ReliabilitySpec spec = hourly();
+  spec.checkpoint_time = {};
+  spec.checkpoint_interval = from_seconds(24 * kHour);
+  const Duration hour = from_seconds(kHour);
+  EXPECT_NEAR(goodput({}, spec, {2 * hour, hour}).share.usual, 1 - 7800.0 / 86400, 1e-9);
+}
+
+// At 1500 s, and 400 s later, when 200 s of the restart are left: it begins again, so 400 + 600 s.
+TEST(Reliability, ALossDuringARestartBeginsItAgain) {
+  const Goodput result = goodput({}, hourly(), {from_seconds(1500), from_seconds(1900)});
+  EXPECT_EQ(result.known_losses, 2);
+  EXPECT_NEAR(result.share.usual, 3600.0 / 3630 * (1 - (1500.0 + 1000) / 86400), 1e-9);
 }
 }  // namespace topsim::report::reliability_test
