@@ -43,6 +43,22 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   EXPECT_DOUBLE_EQ(states(deepspeed), 16 * all / 8 + 2 * all + 2 * all);
 }
 
+// Gradients that are reduced in 16 bits go back to the weights' 4 bytes: a rank's eighth of them in FSDP; in
+// DDP all, in buckets and beside them. Those on their way fit in the memory of the logits, as above.
+TEST(DataParallelMemory, GradientsReducedIn16BitsAreKeptIn32) {
+  const auto gradients = [](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    workload.precision.gradients = Precision::bf16;
+    return memory_use(workload, a100(), 8).peak().gradients;
+  };
+  const ModelSpec model = complete(small("ddp").model);
+  const double all = 4 * layer_parameters(model).total() + embedding_parameters(model) + 2 * 1024;
+  for (const char* set : {"fsdp", "fsdp@2023", "fsdp@2024-flat"})
+    EXPECT_DOUBLE_EQ(gradients(set), 4 * all / 8) << set;
+  EXPECT_DOUBLE_EQ(gradients("ddp"), 8 * all);
+}
+
 // 36 layers of 4096: 7.5 billion parameters, as in figure 1 of the ZeRO paper (Rajbhandari et al. 2020). Over
 // 64 ranks stages 0 to 3 hold 120, 31.4, 16.6 and 1.9 GB of states. Beside them topsim counts one bucket of
 // 5e8 gradients and, with stage 3, 1e9 live parameters, in 2 bytes each.

@@ -134,12 +134,25 @@ TEST(DistributedDataParallel, WithoutNoSyncEachMicroBatchReduces) {
   }
 }
 
-// 2 bytes per gradient instead of 4. Buckets are limited in bytes, so each holds twice as many gradients.
+// 2 bytes per gradient instead of 4, of the same buckets of fp32 gradients: 16 MiB of the second's 32. Copies
+// into buckets and back move 4 x 4 bytes a gradient; a cast 4 + 2, the division of the cast 2 + 2 and the
+// cast back 2 + 4 as many again.
 TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
   WorkloadSpec workload = small("ddp");
+  const auto wide = training_step(workload, a100(), 8);
   workload.precision.gradients = Precision::bf16;
-  EXPECT_DOUBLE_EQ(bytes(collectives(training_step(workload, a100(), 8), Phase::gradient_sync)),
-                   2 * parameters_of(workload.model));
+  const auto narrow = training_step(workload, a100(), 8);
+  const auto sent = collectives(narrow, Phase::gradient_sync);
+  EXPECT_DOUBLE_EQ(bytes(sent), 2 * parameters_of(workload.model));
+  EXPECT_EQ(sent.size(), collectives(wide, Phase::gradient_sync).size());
+  EXPECT_NEAR(static_cast<double>(sent[1].bytes.value()) / kMiB, 16, 0.1);
+  const auto copying = [](const program::Program& program) {
+    double sum = 0;
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == OpKind::compute && op.phase == Phase::gradient_sync) sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR(copying(narrow) / copying(wide), 2, 0.05);
 }
 
 // For each micro-batch: forward, 16-bit gathers of the root (embedding and head, one unit) and of four

@@ -46,6 +46,21 @@ TEST(Optimizer, Fp32WeightsHaveNoWorkingCopyAndForeachPassesEightTimes) {
   EXPECT_EQ(bytes.after_norm, 8 + 8 + 18 * 4);
 }
 
+// Whatever PyTorch reduces in 16 bits it keeps in the weights' 32.
+TEST(Optimizer, ReadsGradientsAsWideAsFp32WeightsWhateverWasSent) {
+  for (const char* set : {"ddp", "fsdp", "fsdp@2023", "fsdp@2024-flat"}) {
+    WorkloadSpec workload;
+    workload.model = complete(gpt(2, 1024, 16));
+    workload.framework = set;
+    workload.precision.gradients = Precision::bf16;
+    workload.plan.global_batch = 8;
+    const Plan plan = resolve(workload, 8);
+    EXPECT_EQ(plan.gradient_bytes, 2) << set;
+    EXPECT_EQ(update_bytes(plan).before_norm, 4) << set;
+    EXPECT_EQ(update_bytes(plan).after_norm, 8 + 8 + 18 * 4) << set;
+  }
+}
+
 // torchtitan's AdamW is fused since February 2025, compiled or not: one pass, 28 bytes.
 TEST(Optimizer, TorchtitanOf2025FusesAdam) {
   for (const char* set : {"fsdp@2025-compile", "fsdp@2025-eager"})

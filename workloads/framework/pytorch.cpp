@@ -107,6 +107,9 @@ Framework ddp() {
   row.bucket = 25_MiB;
   row.first_bucket = 1_MiB;
   row.bucket_copies = 2;
+  // A 16-bit reduction is a communication hook: 16 bits are on the wire alone, buckets and .grad stay in the
+  // parameters' format (ddp_comm_hooks/default_hooks.py, _compress_hook).
+  row.widens_reduced = true;
   row.fused_accumulation = false;
   // torchtitan's loss_fn, F.cross_entropy(pred.float()). Forward: cast; log_softmax reads three times and
   // writes (aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward: no row of 128 k words fits shared
@@ -166,6 +169,7 @@ Framework data_parallel() {
   row.bucket = 10_MiB;
   row.first_bucket = Bytes(0);
   row.exposed_buckets = true;
+  row.widens_reduced = false;
   row.bucket_copies = 0;
   return row;
 }
@@ -185,6 +189,9 @@ Framework fsdp() {
   row.least_zero = 2;
   row.bucket = row.first_bucket = Bytes(0);
   row.bucket_copies = 0;
+  // Reduced shards go back to the parameters' format: _fsdp_collectives.py, foreach_reduce
+  // (_to_dtype_if_needed); in the first FSDP _runtime_utils.py, _cast_grad_to_param_dtype.
+  row.widens_reduced = true;
   // fully_shard of the layers, then of the model: embedding, final norm and head are the one group of its
   // root, which is not resharded after the forward pass (_fsdp_state.py, _lazy_init: post_forward_mesh_info =
   // None) and reduced last; the last layer, whose backward pass comes next, is not resharded either
@@ -357,9 +364,7 @@ Framework fsdp_automodel() {
   // components/_peft/lora.py, LinearLoRA.forward: as torchtune's, F.dropout instead of a module.
   row.adapter.calls.forward = {.operators = 4, .views = 1, .modules = 2};
   // components/moe/parallelizer.py (005f6639) and distributed/config.py: MixedPrecisionPolicy with
-  // reduce_dtype float32; without synchronisation FSDP2 sums in it. Reduced shards go back to the weights' 16
-  // bits.
-  row.widens_reduced = true;
+  // reduce_dtype float32; without synchronisation FSDP2 sums in it.
   return row;
 }
 }  // namespace topsim::workloads

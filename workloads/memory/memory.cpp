@@ -193,9 +193,8 @@ GradientBuffers gradient_buffers(const ModelSpec& model, const Plan& plan, const
   }
   if (plan.bucket_copies <= 0) return {};
   // If gradients are copied into buckets and back, all buckets exist all the time; else one.
-  return {plan.gradient_bytes *
-              (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements)),
-          0};
+  if (plan.bucket_copies > 1) return {plan.kept_gradient_bytes * parameters, 0};
+  return {plan.gradient_bytes * std::min(parameters, plan.bucket_elements), 0};
 }
 // What a stage trains: of the parameters that replicas share, and of the routed experts on ranks of their
 // own.
@@ -343,7 +342,8 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   add_backward_pass(model, plan, held, root, buffers.passing, parts);
   // The optimiser's step has gradients only of what it updates, and copies of some of them.
   const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
-  const double step = weights + parts.optimizer + updated * plan.gradient_bytes + at_once * plan.update_copy;
+  const double step =
+      weights + parts.optimizer + updated * plan.kept_gradient_bytes + at_once * plan.update_copy;
   if (plan.update_copy > 0 && step > parts.total()) {
     parts = {weights, reduced_gradients, parts.optimizer};
     parts.update = step - parts.total();

@@ -147,17 +147,18 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
     return no_buckets(
         fmt::format("{}'s pipeline reduces all gradients together, when they are complete", defaults.name),
         "leave it out, or set pp to 1");
+  const double width = plan.bucket_copies > 1 ? plan.kept_gradient_bytes : plan.gradient_bytes;
   if (spec.bucket_size) {
-    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
+    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / width;
   } else if (defaults.bucket_squares > 0) {
     plan.bucket_elements = defaults.bucket_squares * workload.model.hidden * workload.model.hidden;
   } else if (defaults.bucket.value() > 0) {
-    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
+    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / width;
   } else {
     plan.bucket_elements =
         std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * plan.replicas());
   }
-  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
+  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / width;
 }
 }  // namespace
 

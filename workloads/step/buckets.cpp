@@ -203,14 +203,17 @@ class GroupBuckets {
                                                           : plan_.bucket_elements;
   }
 
+  // Whether buckets are wider than what is sent of them.
+  bool narrows() const { return plan_.bucket_copies > 1 && plan_.kept_gradient_bytes > plan_.gradient_bytes; }
   void cast(double parameters) {  // fp32 weights read, 16-bit copies written
     emitter_.compute(Part::norm, Phase::forward,
                      compute_.memory_bound(parameters * (plan_.parameter_bytes + bytes_of(plan_.activations)),
                                            MemoryKernel::elementwise));
   }
   void copy(double parameters) {
-    emitter_.compute(Part::optimizer, Phase::gradient_sync,
-                     compute_.memory_bound(parameters * 2 * plan_.gradient_bytes, MemoryKernel::elementwise));
+    emitter_.compute(
+        Part::optimizer, Phase::gradient_sync,
+        compute_.memory_bound(parameters * 2 * plan_.kept_gradient_bytes, MemoryKernel::elementwise));
   }
 
   void gather(Chunk& chunk) {
@@ -241,6 +244,13 @@ class GroupBuckets {
   void reduce(Chunk& chunk, double elements) {
     if (elements <= 0) return;
     if (plan_.bucket_copies > 0) copy(elements);
+    if (narrows()) {
+      // DDP's hook casts a bucket to 16 bits, divides that, and casts the sum back in the bucket's place.
+      const double cast = plan_.kept_gradient_bytes + plan_.gradient_bytes;
+      emitter_.compute(Part::optimizer, Phase::gradient_sync,
+                       compute_.memory_bound(elements * (2 * cast + 2 * plan_.gradient_bytes),
+                                             MemoryKernel::elementwise, 3));
+    }
     if (plan_.gradient_passes > 0)
       emitter_.compute(Part::optimizer, Phase::gradient_sync,
                        compute_.memory_bound(elements * plan_.gradient_passes * plan_.gradient_bytes,
