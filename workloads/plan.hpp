@@ -175,7 +175,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   PlanAdapters adapters;
   Precision frozen_weights = Precision::bf16;  // of task lora
-  // copies_for_update: bytes beside each 16-bit gradient that is updated, when its fp32 copy is made.
+  // Bytes beside each parameter that is updated: copies_for_update, when its 16-bit gradient's fp32 copy is
+  // made; else a foreach Adam's temporary.
   double update_copy = 0;
   int domain_ranks = 0;          // ranks joined by NVLink; 0: all
   bool mixed_precision = true;   // fp32 master weights beside the working copy

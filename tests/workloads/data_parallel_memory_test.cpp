@@ -110,6 +110,29 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
   EXPECT_DOUBLE_EQ(use(3, 2).update, 6e9);
 }
 
+// torch.optim's foreach Adam takes the roots of all second moments at once, 4 B a parameter, when casts and
+// activations are gone. With few tokens that is the peak. DDP: weights 4, gradients 4, buckets 4, moments 8,
+// roots 4: 24, in the fused Adam of ddp@2024-compile 22 and activations. A rank alone has no buckets. FSDP2:
+// 20 of an eighth, less than 16 of it and root and layer whole.
+TEST(DataParallelMemory, TheRootsOfForeachAdamAreThereAtItsStep) {
+  const auto peak = [](const char* framework, std::uint32_t ranks) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    workload.sequence = 16;
+    return memory_use(workload, a100(), ranks).peak();
+  };
+  const ModelSpec model = complete(small("ddp").model);
+  const double all = 4 * layer_parameters(model).total() + embedding_parameters(model) + 2 * 1024;
+  EXPECT_DOUBLE_EQ(peak("ddp", 8).total(), 24 * all);
+  EXPECT_DOUBLE_EQ(peak("ddp", 8).update, 4 * all);
+  EXPECT_EQ(peak("ddp", 8).activations, 0);
+  EXPECT_DOUBLE_EQ(peak("ddp", 1).total(), 20 * all);
+  EXPECT_DOUBLE_EQ(peak("dataparallel", 1).total(), 20 * all);
+  EXPECT_EQ(peak("ddp@2024-compile", 8).update, 0);
+  EXPECT_EQ(peak("dataparallel", 8).update, 0);  // 22 B: its gradients are there twice
+  EXPECT_EQ(peak("fsdp", 8).update, 0);
+}
+
 // A single rank gathers nothing, but fully_shard still copies a unit's parameters to 16 bits for its passes
 // and then frees them: root (embedding and final norm) and one layer, without buffers. DDP under autocast
 // keeps the copies of all parameters, a program of XLA those of the layer, or the embedding, at work.

@@ -230,6 +230,9 @@ Framework fsdp_2023() {
   // parameters are views of it, and the gradients of these views are joined.
   row.copies_gathered = false;
   row.gradients_fp32 = row.keeps_last_layer = false;
+  // composer/optim/decoupled_weight_decay.py, DecoupledAdamW: one flat parameter after the other, so that the
+  // temporary is a unit's shard, which is little.
+  row.update_elements = 1;
   // algorithms/_comm_hooks/default_hooks.py, reduce_scatter_hook: grad.div_(gradient_predivide_factor). The
   // compute stream waits for no reduction before the end (_runtime_utils.py, _post_backward_final_callback).
   row.gradient_passes = 2;

@@ -342,10 +342,11 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
   add_backward_pass(model, plan, held, root, buffers.passing, parts);
   // The optimiser's step has gradients only of what it updates, and copies of some of them.
   const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
+  const double buckets = plan.bucket_copies > 1 && !plan.copies_for_update ? buffers.lasting : 0;  // DDP's
   const double step =
-      weights + parts.optimizer + updated * plan.kept_gradient_bytes + at_once * plan.update_copy;
+      weights + buckets + parts.optimizer + updated * plan.kept_gradient_bytes + at_once * plan.update_copy;
   if (plan.update_copy > 0 && step > parts.total()) {
-    parts = {weights, reduced_gradients, parts.optimizer};
+    parts = {weights, reduced_gradients + buckets, parts.optimizer};
     parts.update = step - parts.total();
   }
   parts.host = bytes_on_host(model, plan, stage, updates, resident);

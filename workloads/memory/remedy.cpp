@@ -30,7 +30,7 @@ std::string_view largest_part(const MemoryParts& parts) {
   consider(parts.recompute, "the layer computed again");
   consider(parts.working, "what passes through a layer");
   consider(parts.kv_cache, "the key-value cache");
-  consider(parts.update, "the update's fp32 gradients");
+  consider(parts.update, "the update's temporaries");
   return name;
 }
 

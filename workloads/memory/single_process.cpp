@@ -27,6 +27,10 @@ MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes 
   first.gradients += parameters * plan.gradient_bytes * (plan.dp == 1 ? 0 : plan.micro_batches > 1 ? 2 : 1);
   first.optimizer = 2 * plan.moment_bytes * parameters;
   first.activations += (plan.dp == 1 ? 4 : element + 4) * plan.dp * logits;
+  // The optimiser's step, without casts, activations and the gradients that were added up.
+  const double update = plan.fused_adam ? 0 : parameters * plan.moment_bytes;
+  const MemoryParts step{parameters * plan.parameter_bytes, other.gradients, first.optimizer};
+  if (step.total() + update > first.total()) first = step, first.update = update;
 
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());

@@ -208,7 +208,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // storage that resharding frees. Frozen weights are multiplied as they are.
   plan.shards.unit_copies =
       defaults.family == FrameworkFamily::fsdp && copies == 1 && plan.pp == 1 && plan.task != Task::lora;
-  if (zero != 3) plan.update_elements = 0;
+  if (zero != 3 && plan.copies_for_update) plan.update_elements = 0;
   if (plan.prefetch_squares > 0)
     plan.prefetch_elements = plan.prefetch_squares * workload.model.hidden * workload.model.hidden;
   if (plan.divides_in_sum && plan.gradient_bytes >= 4) plan.gradient_passes = 0;
@@ -217,6 +217,9 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // copy, since engine.py, get_data_types, lets BF16_Optimizer accumulate in fp32.
   if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
+  // torch/optim/adam.py, _multi_tensor_adam: exp_avg_sq_sqrt, of all second moments at once. Where there are
+  // copies they are the more, since the 16-bit gradients have been freed by then.
+  if (!defaults.fused_adam && plan.update_copy <= 0) plan.update_copy = plan.moment_bytes;
   plan.loops_over_layers = plan.loops_over_layers && plan.shards.by_unit;
   plan.ends_stay = plan.ends_stay && plan.shards.by_unit;
   // DeepSpeed's overlap_comm is on only for stage 3; FSDP and stage 3 always prefetch.
