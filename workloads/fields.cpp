@@ -207,16 +207,15 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "inputs alone (MaxText's decoder_layer_input: offload, Megatron's cpu_offloading)")
           .field("recompute", &PlanSpec::recompute,
                  "what the backward pass computes again; a number: that many layers of each stage, with "
-                 "virtual_stages of each of those. selective: "
-                 "Megatron's "
+                 "virtual_stages of each of those. selective: Megatron's "
                  "attention core, which saves nothing where flash attention keeps no scores; in fsdp and ddp "
                  "torchtitan's every second product, norms and activations; in maxtext and pax the core, "
                  "norms and activations (MaxText's minimal, Pax' SAVE_DOT_WITH_NO_BATCH_DIM)",
                  default_text("the framework's"))
           .field("recompute_modules", &PlanSpec::recompute_modules,
                  "what selective recompute does again, by Megatron's names (out_proj: MaxText's)",
-                 config::list_of<std::string>(
-                     one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act", "layernorm", "mlp"})),
+                 config::list_of<std::string>(one_of({"core_attn", "out_proj", "mla_up_proj", "moe_act",
+                                                      "layernorm", "mlp", "moe", "shared_experts"})),
                  default_text("core_attn; other frameworks than megatron: see recompute"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))

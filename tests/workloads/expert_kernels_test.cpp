@@ -184,6 +184,22 @@ TEST(ExpertKernels, WhatIsDoneAgainIsNotHeld) {
   EXPECT_NEAR(held(none) - held(again), 4 * 2 * (kRows * 2048 + 2 * 512 * kHidden), 1e-3);
 }
 
+// Megatron's names of what is not described here are refused with what comes near.
+TEST(ExpertKernels, ModulesThatAreNotDescribedAreRefusedByName) {
+  for (const char* module : {"moe", "shared_experts"}) {
+    WorkloadSpec workload = small_moe(1, 4);
+    workload.plan.recompute_modules = {module};
+    try {
+      (void)training_step(workload, h100(), 8);
+      ADD_FAILURE() << module;
+    } catch (const ConfigError& error) {
+      ASSERT_EQ(error.problems().size(), 1u) << module;
+      EXPECT_NE(error.problems()[0].message.find(module), std::string::npos) << module;
+      EXPECT_NE(error.problems()[0].help.find("moe_act"), std::string::npos) << module;
+    }
+  }
+}
+
 TEST(ExpertKernels, ModulesMustBeThere) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.plan.recompute_modules = {"mla_up_proj"};

@@ -58,6 +58,13 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                 .projection = named("out_proj"),
                 .between = kept,
                 .to_the_end = !defaults.checkpoints_stop};
+  for (const char* whole : {"moe", "shared_experts"})
+    if (named(whole))
+      mistakes.add(
+          "plan.recompute_modules",
+          fmt::format("{} as a whole is computed again only with its layer",
+                      std::string_view(whole) == "moe" ? "the mixture of experts (moe)" : "shared_experts"),
+          "\"moe_act\" does the experts' activation again, recompute \"full\" all of the layer");
   if (plan.again.latent && !latent)
     mistakes.add("plan.recompute_modules",
                  "mla_up_proj belongs to latent attention, which the model has not");
