@@ -163,6 +163,8 @@ std::vector<double> over_samples(const Candidate& candidate,
   return values;
 }
 
+constexpr const char* kPerRun = "cost.usd_per_run";  // there only where cost.tokens asks for it
+
 struct CostFigure {
   const char* metric;
   Unit unit;
@@ -189,7 +191,7 @@ constexpr CostFigure kCostFigures[] = {
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) * 1e6;
      }},
-    {"cost.usd_per_run", Unit::dollars, true, true, true,
+    {kPerRun, Unit::dollars, true, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) *
               each.cost->tokens.value_or(0);
@@ -211,7 +213,7 @@ void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   for (const CostFigure& figure : kCostFigures) {
     if ((figure.needs_tokens && !tokens) || (figure.takes_time && !failures_alike)) continue;
     if (figure.of_servers && !whole) continue;
-    if (std::string_view(figure.metric) == "cost.usd_per_run" && !run) continue;
+    if (std::string_view(figure.metric) == kPerRun && !run) continue;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const auto values = over_samples(candidates[c], figure.of);
       // A dollar counts as its share of the baseline's bill, a tenth of the step's weight.
@@ -326,7 +328,8 @@ std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison)
   std::vector<const ComparisonRow*> rows;
   std::size_t collectives = 0;
   for (const ComparisonRow& row : comparison.rows) {
-    if (row.metric != "step.seconds" && !differs(row)) continue;
+    const bool asked = row.metric == "step.seconds" || row.metric == kPerRun;
+    if (!asked && !differs(row)) continue;
     if (row.metric.starts_with("collectives.") && ++collectives > kCollectives) continue;
     rows.push_back(&row);
   }

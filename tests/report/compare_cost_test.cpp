@@ -101,6 +101,21 @@ TEST(CompareCost, ATimeBeneathTheResolutionIsNoCost) {
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("the token's +0.25 % not counted"));
 }
 
+// Of a run of 1e12 tokens; steps that are 0.25 % apart are alike, but what was asked for is shown.
+TEST(CompareCost, TheCostOfARunIsShownWhereTokensAreGiven) {
+  Candidate ib = candidate("ib", 10'000_us), roce = candidate("roce", 10'025_us);
+  const auto shown = [&] {
+    std::vector<std::string> metrics;
+    const Comparison comparison = of({ib, roce});
+    for (const ComparisonRow* row : rows_that_differ(comparison)) metrics.push_back(row->metric);
+    return metrics;
+  };
+  for (Candidate* each : {&ib, &roce}) give_a_bill_of_100(*each);
+  EXPECT_THAT(shown(), ::testing::ElementsAre("step.seconds"));
+  ib.cost->tokens = roce.cost->tokens = 1e12;
+  EXPECT_THAT(shown(), ::testing::UnorderedElementsAre("step.seconds", "cost.usd_per_run"));
+}
+
 // A job that never trains is not cheap: its step time with failures and its dollars are infinite.
 TEST(CompareCost, WhatNeverTrainsIsNotFree) {
   std::vector<Candidate> both{candidate("runs", 10_ms), candidate("stuck", 9_ms)};

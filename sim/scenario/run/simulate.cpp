@@ -197,6 +197,10 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     if (auto finding = report::far_from_optimum(*scenario.reliability, *simulated.result.goodput))
       simulated.result.findings.push_back(*std::move(finding));
   }
+  if (scenario.cost.tokens && options.further_runs)
+    simulated.result.findings.push_back(
+        {report::Severity::note, "what a training run of cost.tokens costs is a figure of topsim compare",
+         "cost.tokens", "compare it with another scenario that has cost.tokens"});
   report::warnings_first(simulated.result.findings);
   if (run.timeline) simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
   if (options.timeline) simulated.picture = report::make_picture(prepared.topology, outcome);
