@@ -6,6 +6,7 @@
 
 #include "sim/report/bill_of_materials.hpp"
 #include "sim/scenario/read/read.hpp"
+#include "sim/scenario/run/simulate.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/build.hpp"
 
@@ -33,6 +34,27 @@ Bill bill_of(const std::string& name) {
     if (item.category == report::BomCategory::cable) counted.cables[item.id] += item.count;
   }
   return counted;
+}
+
+// One result has no prices: where they are is said to those who gave the tokens of a run, of `run` alone.
+TEST(BillOfMaterials, ARunSaysWhereTheCostOfItsTokensIs) {
+  const config::Library library({"configs"});
+  const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const auto says = [&](const std::string& cost, bool further_runs) {
+    const Scenario scenario = parse_scenario(
+        R"({"topology": {"node": "hgx-h100"}, "workload": {"model": "llama3-8b", "plan": {"tp": 8},
+ "sequence": 2048}, "cost": )" +
+            cost + "}",
+        "test.json", {}, library);
+    SimulateOptions options;
+    options.further_runs = further_runs;
+    for (const report::Finding& each : simulate(scenario, catalogue, options, nullptr).result.findings)
+      if (each.path == "cost.tokens") return each.message.find("topsim compare") != std::string::npos;
+    return false;
+  };
+  EXPECT_TRUE(says(R"({"tokens": 1e12})", true));
+  EXPECT_FALSE(says(R"({"tokens": 1e12})", false));
+  EXPECT_FALSE(says("{}", true));
 }
 
 // Quotes: a qm9700 is in the bill; a GPU is part of its server's price; no sn5600 is in the cluster.

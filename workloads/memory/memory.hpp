@@ -13,8 +13,8 @@
 //   ZeRO-3           16 Psi / N, 1e9 live parameters and one bucket
 // DeepSpeed updates from fp32 copies of its 16-bit gradients, which exist when activations and buckets are
 // gone (Plan::update_copy). Where that needs more, it is the peak, and `update` is what the copies add. So it
-// is with the roots of the second moments in PyTorch's foreach Adam, 4 each: 24 Psi in DDP, 20 Psi / N in FSDP.
-// Megatron's fp32 gradients beside 16-bit ones stay (20 Psi; 4 Psi + 16 Psi / N).
+// is with the roots of the second moments in PyTorch's foreach Adam, 4 each: 24 Psi in DDP, 20 Psi / N in
+// FSDP. Megatron's fp32 gradients beside 16-bit ones stay (20 Psi; 4 Psi + 16 Psi / N).
 //
 // Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
 // micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the
