@@ -51,11 +51,16 @@ unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::Communica
 // 0.90 of its payload.
 constexpr double kOwnKernelsNicShare = 0.88;
 
-// Data that leaves a box is limited by its NICs, which reach a share of their cables. 0: none leaves.
+// Data that leaves a box is limited by its NICs, which reach a share of their cables; the box whose NICs take
+// longest counts. 0: none leaves.
 double nic_cap(const nccl::CommunicatorFacts& facts, double share) {
-  const double n = facts.ranks, least = facts.min_local_ranks, most = facts.max_local_ranks;
-  const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
-  return leaving > 0 ? share * facts.nic_wire * 1e9 / leaving : 0;
+  double cap = 0;
+  for (const auto& [ranks, nics] : facts.exits) {
+    const double leaving =
+        static_cast<double>(ranks) * (facts.ranks - ranks) / facts.ranks;  // per byte of a rank
+    if (leaving > 0) cap = nccl::least_known(cap, share * nics * 1e9 / leaving);
+  }
+  return cap;
 }
 
 Microseconds network_hop(const nccl::CommunicatorFacts& facts, Microseconds network) {
@@ -96,12 +101,16 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   if (facts.nodes > 1) {
     // A GPU's proxy, one thread, posts a send and a receive for each GPU of the other boxes. Each takes the
     // tuner's time of a network operation, or as long as the NIC needs for it. No sweep is public.
-    const double others = n - facts.min_local_ranks,         // of the rank that has most of them
-        nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes per microsecond
-    const double posting = nccl::net_overhead(facts.amd_host),
-                 sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
-    if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
-    t.latency += std::max(0.0, others - 1) * t.post;
+    const double posting = nccl::net_overhead(facts.amd_host);
+    Microseconds posts{};
+    for (const auto& [ranks, nics] : facts.exits) {
+      const double nic = nics * 1e3 / ranks;  // bytes per microsecond
+      const double sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
+      const Microseconds post(options.step_costs ? std::max(0.0, posting - sending) : 0);
+      t.post = std::max(t.post, post);
+      posts = std::max(posts, std::max(0.0, n - ranks - 1) * post);
+    }
+    t.latency += posts;
     if (options.protocol_shares) t.cap = nic_cap(facts, kNicShare);
     return t;
   }

@@ -234,6 +234,18 @@ TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
   }
 }
 
+// Each box sends over its own NICs. Two full boxes send half of every GPU's bytes over a NIC each. Of 17 GPUs
+// on three boxes the one alone is last: it sends 16/17 of its bytes to the others over its NIC, where a GPU
+// of a full box sends 9/17. Of 20 (8 + 8 + 4) the four are, with 16/20.
+TEST(Messages, BoxesThatAreFilledUnevenlySendOverTheirOwnNics) {
+  const Cluster cluster(boxes("hgx-h100", 3));
+  const auto cap = [&](std::size_t gpus) {
+    return lowered(cluster, CollectiveKind::all_to_all, gpus).cap.value();
+  };
+  EXPECT_NEAR(cap(17) * 16 / 17 / (cap(16) / 2), 1, 1e-9);
+  EXPECT_NEAR(cap(20) * 16 / 20 / (cap(16) / 2), 1, 1e-9);
+}
+
 // An exchange by kernels of its own takes their time, whatever NCCL's channels would do, after NCCL's start.
 // Over boxes the NICs remain a limit, 8/16 of the bytes at 0.88 of what 50 GB/s carry, but no proxy posts
 // messages.

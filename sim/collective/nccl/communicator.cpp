@@ -202,7 +202,9 @@ void measure_wires(const Boxes& boxes, CommunicatorFacts& facts) {
     facts.tree_wire = least_known(facts.tree_wire, tree_wire(*box));
     if (facts.nodes == 1) continue;
     facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
-    facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
+    const double nics = nic_wire(box->system);
+    facts.nic_wire = least_known(facts.nic_wire, nics);
+    facts.exits.push_back({box->system.gpus(), nics});
   }
 }
 

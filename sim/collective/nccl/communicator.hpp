@@ -83,8 +83,14 @@ struct CommunicatorFacts {
   bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
   double tree_wire = 0;              // in a box: all trees, per direction, over the PCIe links of its GPUs
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
-  double nic_wire = 0;   // all NICs of a box that its members send over
-  int rings = 0;         // how many were found; as many run as trees were found
+  double nic_wire = 0;   // all NICs of a box that its members send over: the least box
+  // The same by box, for what each sends on its own account (all-to-all): each distinct box once.
+  struct Exit {
+    int ranks = 0;
+    double nics = 0;
+  };
+  std::vector<Exit> exits;
+  int rings = 0;                                      // how many were found; as many run as trees were found
   double told_latency = 0, hop_latency = 0;           // of a network plugin, microseconds: net_plugins.hpp
   bool simple_only = false, rings_and_trees = false;  // the same
   BufferSizes buffers;
