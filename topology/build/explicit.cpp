@@ -28,6 +28,8 @@ class Explicit {
     add_buffers();
     for (std::size_t i = 0; i < spec_.links.size(); ++i) add_link(i);
     choose_routing();
+    builder_.facts().nic_latency =
+        spec_.fabric.nic_latency.value_or(nic_base_ > Duration{} ? nic_base_ : other_base_);
     check_dangling();
     add_torus();
     add_groups();
@@ -59,7 +61,6 @@ class Explicit {
     f.sharp = spec_.fabric.sharp;
     f.peer_to_peer = spec_.peer_to_peer.value_or(true);
     f.nvlink_sharp = spec_.nvlink_sharp.value_or(false);
-    if (spec_.fabric.nic_latency) f.nic_latency = *spec_.fabric.nic_latency;
   }
 
   void add_models() {
@@ -155,16 +156,19 @@ class Explicit {
     return true;
   }
 
+  // Towards device `end`, as in a recipe (build.hpp): a length, or a switch that is slower than the measured
+  // figure, replaces it.
   [[nodiscard]] Duration latency_of(const LinkSpec& l, const std::optional<LinkFigures>& known,
-                                    DeviceKind end) const {
+                                    std::size_t end) const {
     if (l.link.latency) return *l.link.latency;
     const double metres = l.length.value_or(Metres{}).value();
     const Duration fibre(
         static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
     if (!known) return fibre;
-    if (end == DeviceKind::cpu) return known->host_latency + fibre;
-    if (end != DeviceKind::fabric_switch) return known->latency + fibre;
-    return known->hop && !l.length ? *known->hop : known->fec + fibre;
+    if (kinds_[end] == DeviceKind::cpu) return known->host_latency + fibre;
+    if (kinds_[end] != DeviceKind::fabric_switch) return known->latency + fibre;
+    const Duration box = hardware_.switch_latency(spec_.devices[end].model);
+    return known->hop && !l.length && box <= *known->hop ? *known->hop : box + known->fec + fibre;
   }
 
   std::uint16_t type_of(const LinkSpec& l, const std::optional<LinkFigures>& known, LinkKind kind) {
@@ -175,7 +179,8 @@ class Explicit {
   }
 
   // The figures of all cables of the link together.
-  std::optional<Link> figures(const LinkSpec& l, const std::string& path, DeviceKind end) {
+  std::optional<Link> figures(const LinkSpec& l, const std::string& path, std::size_t begin,
+                              std::size_t end) {
     std::optional<LinkFigures> known;
     try {
       known = known_figures(l, path);
@@ -193,10 +198,12 @@ class Explicit {
     out.capacity = l.link.capacity.value_or(out.line_rate * share);
     out.latency = latency_of(l, known, end);
     out.type = type_of(l, known, out.kind);
-    if (known && end == DeviceKind::fabric_switch && !routing_) routing_ = known->routing;
+    const auto has = [&](DeviceKind kind) { return kinds_[begin] == kind || kinds_[end] == kind; };
+    if (known && kinds_[end] == DeviceKind::fabric_switch && !routing_) routing_ = known->routing;
     if (out.kind == LinkKind::infiniband) builder_.facts().fabric_is_infiniband = true;
-    if (known && !l.link.latency && !spec_.fabric.nic_latency)
-      builder_.facts().nic_latency = std::max(builder_.facts().nic_latency, known->nic_base);
+    // A latency of the link is that of its hop: the NICs' part comes in addition.
+    if (Duration& base = has(DeviceKind::nic) ? nic_base_ : other_base_; known)
+      base = std::max(base, known->nic_base);
     return out;
   }
 
@@ -210,7 +217,7 @@ class Explicit {
     linked_.resize(kinds_.size());
     linked_[*from] = linked_[*to] = true;
     const auto add = [&](std::size_t a, std::size_t b) {
-      auto link = figures(l, path, kinds_[b]);
+      auto link = figures(l, path, a, b);
       if (!link) return false;
       if (kinds_[a] != DeviceKind::fabric_switch && kinds_[b] != DeviceKind::fabric_switch) {
         const auto [first, fresh] = joined_.emplace(std::tuple(a, b, link->kind), i);
@@ -304,7 +311,8 @@ class Explicit {
   const Hardware& hardware_;
   TopologyBuilder builder_;
   std::vector<Problem> problems_;
-  std::optional<Routing> routing_;  // of the first cable to a switch that is in the catalogue
+  Duration nic_base_{}, other_base_{};  // the longest of links with a NIC at an end, and of others
+  std::optional<Routing> routing_;      // of the first cable to a switch that is in the catalogue
   std::map<std::string, std::size_t> by_name_;
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;

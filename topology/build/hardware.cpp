@@ -58,12 +58,20 @@ const NicEntry& Hardware::nic(std::string_view id, const std::string& path) cons
 const SwitchEntry& Hardware::switch_entry(std::string_view id, const std::string& path) const {
   return at(path, [&]() -> const SwitchEntry& { return catalogue_.network_switch(id); });
 }
-Bytes Hardware::switch_buffer(std::string_view id) const {
+const SwitchEntry* Hardware::find_switch(std::string_view id) const {
   const auto& all = catalogue_.entries();
   const bool known = std::any_of(all.begin(), all.end(), [&](const CatalogueEntry& entry) {
     return entry.category == "switch" && entry.id == id;
   });
-  return known ? catalogue_.network_switch(id).buffer : Bytes{};
+  return known ? &catalogue_.network_switch(id) : nullptr;
+}
+Bytes Hardware::switch_buffer(std::string_view id) const {
+  const SwitchEntry* found = find_switch(id);
+  return found != nullptr ? found->buffer : Bytes{};
+}
+Duration Hardware::switch_latency(std::string_view id) const {
+  const SwitchEntry* found = find_switch(id);
+  return found != nullptr ? found->port_to_port : Duration{};
 }
 const Accelerator& Hardware::accelerator(std::string_view id, const std::string& path) const {
   return at(path, [&]() -> const Accelerator& { return catalogue_.accelerator(id); });

@@ -50,6 +50,8 @@ class Hardware {
   [[nodiscard]] std::vector<std::string> nodes_with_nics(std::string_view accelerator, int count) const;
   // What the ports of that switch share; 0: it, or its buffer, is not known.
   [[nodiscard]] Bytes switch_buffer(std::string_view id) const;
+  // Port to port, without cables; 0 as above.
+  [[nodiscard]] Duration switch_latency(std::string_view id) const;
   [[nodiscard]] double peer_overhead(std::string_view cpu_family) const {
     return catalogue_.peer_overhead(cpu_family);
   }
@@ -65,6 +67,8 @@ class Hardware {
   [[nodiscard]] static LinkFigures limited(LinkFigures figures, BytesPerSecond rate);
 
  private:
+  [[nodiscard]] const SwitchEntry* find_switch(std::string_view id) const;
+
   const Catalogue& catalogue_;
   std::optional<PacketBytes> ethernet_, infiniband_;
 };
