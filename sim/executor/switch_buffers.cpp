@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "sim/network/packet/calibrate.hpp"
 
@@ -15,6 +16,23 @@ bool above(const topology::Topology& topology, DeviceId lower, DeviceId other) {
   return topology.device(other).kind == DeviceKind::fabric_switch &&
          topology.device(other).tier >= topology.device(lower).tier;
 }
+// Whether the fabric has another way from the one end of a cable to the other.
+bool another_way(const topology::Topology& topology, const topology::Link& link) {
+  std::set<DeviceId> seen{link.from};
+  std::vector<DeviceId> next{link.from};
+  while (!next.empty()) {
+    const DeviceId here = next.back();
+    next.pop_back();
+    for (const LinkId each : topology.links_from(here)) {
+      const DeviceId there = topology.link(each).to;
+      if (topology.device(there).kind != DeviceKind::fabric_switch || (here == link.from && there == link.to))
+        continue;
+      if (there == link.to) return true;
+      if (seen.insert(there).second) next.push_back(there);
+    }
+  }
+  return false;
+}
 }  // namespace
 
 DeviceId lower_of(const topology::Topology& topology, const topology::Link& link) {
@@ -22,7 +40,9 @@ DeviceId lower_of(const topology::Topology& topology, const topology::Link& link
 }
 
 bool several_above(const topology::Topology& topology, const topology::Link& link) {
-  if (topology.device(link.from).tier == topology.device(link.to).tier) return true;
+  if (topology.device(link.from).tier == topology.device(link.to).tier)
+    return topology.device(link.from).count * topology.device(link.to).count > 1 ||
+           another_way(topology, link);
   const DeviceId lower = lower_of(topology, link);
   std::vector<DeviceId> found;
   std::uint32_t count = 0;

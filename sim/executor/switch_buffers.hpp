@@ -16,7 +16,8 @@ namespace topsim::executor {
 // Of the ends of a cable between switches, the one that is nearer to the hosts.
 [[nodiscard]] DeviceId lower_of(const topology::Topology& topology, const topology::Link& link);
 // Whether that one has several above it: then packets that choose a path meet those of other switches on the
-// way down. With one above there is no choice, whatever the routing.
+// way down. With one above there is no choice, whatever the routing. Between switches of one tier: whether
+// another way leads from the one to the other.
 [[nodiscard]] bool several_above(const topology::Topology& topology, const topology::Link& link);
 
 // Of one switch.

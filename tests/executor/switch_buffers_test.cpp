@@ -90,4 +90,32 @@ TEST(SwitchBuffers, BelongToTheLowerEndOfACable) {
   EXPECT_EQ(lower_of(cluster.topology, cluster.down), cluster.leaf);
   EXPECT_TRUE(several_above(cluster.topology, cluster.up));
 }
+
+// Switches of one tier, in a row: whatever passes from the first to the second takes this cable. A cable from
+// the last to the first is another way, for all three.
+TEST(SwitchBuffers, SwitchesOfOneTierHaveAChoiceOnlyWhereAnotherWayLeads) {
+  for (const bool closed : {false, true}) {
+    topology::TopologyBuilder builder;
+    builder.set_nodes(1);
+    topology::Device box{DeviceKind::fabric_switch};
+    box.tier = 1;
+    box.node = Id<void>::kNone;
+    box.model = builder.model("switch");
+    std::vector<DeviceId> row;
+    for (int i = 0; i < 3; ++i) row.push_back(builder.device(box));
+    topology::Link cable;
+    cable.kind = topology::LinkKind::infiniband;
+    cable.type = builder.link_type({"cable", "400 Gbit/s", "a test", "infiniband"});
+    cable.capacity = cable.line_rate = BytesPerSecond(50e9);
+    std::vector<topology::Link> cables;
+    for (std::size_t i = 0; i < (closed ? 3U : 2U); ++i)
+      for (const auto& [a, b] : {std::pair(row[i], row[(i + 1) % 3]), std::pair(row[(i + 1) % 3], row[i])}) {
+        cable.from = a, cable.to = b;
+        builder.link(cable);
+        cables.push_back(cable);
+      }
+    const topology::Topology topology = std::move(builder).finish();
+    for (const topology::Link& each : cables) EXPECT_EQ(several_above(topology, each), closed);
+  }
+}
 }  // namespace topsim::executor::switch_buffers_test
