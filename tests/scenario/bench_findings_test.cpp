@@ -1,9 +1,10 @@
 // What `topsim bench` says beside its rows.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/scenario/bench/bench.hpp"
+#include "sim/scenario/bench/bench_text.hpp"
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::scenario::bench_findings_test {
@@ -61,5 +62,20 @@ TEST(Bench, SaysWhereAFabricsSoftwareIsKnownToTakeLonger) {
   EXPECT_EQ(findings()[0].severity, report::Severity::note);
   scenario.topology.fabric.link.use = "ib-hdr";
   for (const report::Finding& each : findings()) EXPECT_EQ(each.message.find("took"), std::string::npos);
+}
+
+// The table's comments are what the rows mean, so the JSON has them, too.
+TEST(Bench, TheJsonHasTheRemarksOfTheTable) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("trn2", 1, topology::FabricKind::rail);
+  scenario.network.collectives = CollectiveForm::steps;
+  const auto rows = bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                          {Bytes(1 << 20), Bytes(1 << 20), 2})
+                        .rows;
+  const auto notes = nlohmann::json::parse(bench_json(rows))["notes"].get<std::vector<std::string>>();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ("# " + notes[0] + '\n',
+            bench_table(bench_collective("all_reduce"), rows).substr(0, notes[0].size() + 3));
+  EXPECT_EQ(nlohmann::json::parse(bench_json({}))["notes"].size(), 0U);
 }
 }  // namespace topsim::scenario::bench_findings_test

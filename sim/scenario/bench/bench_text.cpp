@@ -60,21 +60,42 @@ std::vector<std::string> words_up_to(Enum last) {
 std::string time_text(double us) {
   return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
 }
-// Whose rules chose, and what was sent instead of a choice that has no message form.
-std::string rules_text(const std::vector<BenchRow>& rows) {
-  if (rows.empty()) return {};
+// What the rows mean: above the table whose rules chose and what was sent instead of a choice that has no
+// message form, below it what limits.
+struct Remarks {
+  std::vector<std::string> above, below;
+};
+Remarks remarks_on(const std::vector<BenchRow>& rows) {
+  Remarks all;
+  if (rows.empty()) return all;
   const std::string_view rules = rows.front().rules;
   const auto replaced =
       std::find_if(rows.begin(), rows.end(), [](const BenchRow& row) { return row.replaced.has_value(); });
-  std::string text;
   if (!rules.empty())
-    text = fmt::format("# by the rules of {}\n", rules);
+    all.above.push_back(fmt::format("by the rules of {}", rules));
   else if (replaced == rows.end())
-    text = "# by no library's rules: along the axes of a torus\n";
+    all.above.emplace_back("by no library's rules: along the axes of a torus");
   if (replaced != rows.end())
-    text += fmt::format("# {} has no message form here: {} stands in for it\n",
-                        collective::name_of(*replaced->replaced),
-                        collective::name_of(replaced->choice.algorithm));
+    all.above.push_back(fmt::format("{} has no message form here: {} stands in for it",
+                                    collective::name_of(*replaced->replaced),
+                                    collective::name_of(replaced->choice.algorithm)));
+  const auto copied =
+      std::find_if(rows.rbegin(), rows.rend(), [](const BenchRow& row) { return row.host_copies; });
+  if (copied == rows.rend()) return all;
+  all.below.emplace_back(
+      "TCP: limited by the hosts' copies (network.nccl.socket_nthreads: NCCL_SOCKET_NTHREADS)");
+  // Bytes go to host memory and back over one PCIe link, so half of the NICs are enough for them, and NCCL's
+  // search keeps what it found first.
+  if (copied->idle_nics > 0)
+    all.below.push_back(
+        fmt::format("{} of a node's {} NICs idle: NCCL found channels of the same sum without them, and "
+                    "only accelerators that send copy",
+                    copied->idle_nics, copied->nics));
+  return all;
+}
+std::string comments(const std::vector<std::string>& remarks) {
+  std::string text;
+  for (const std::string& each : remarks) text += "# " + each + '\n';
   return text;
 }
 }  // namespace
@@ -143,6 +164,9 @@ void force(Scenario& scenario, const BenchCollective& what, const std::string& a
 std::string bench_json(const std::vector<BenchRow>& rows, bool complete, std::int64_t left_out) {
   nlohmann::ordered_json json = {{"format", "topsim.bench/1"}, {"complete", complete}};
   if (left_out > 0) json["faults_left_out"] = left_out;
+  const Remarks remarks = remarks_on(rows);
+  json["notes"] = remarks.above;
+  for (const std::string& each : remarks.below) json["notes"].push_back(each);
   json["rows"] = nlohmann::ordered_json::array();
   for (const BenchRow& row : rows) {
     json["rows"].push_back({{"size", row.size.value()},
@@ -162,7 +186,9 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
   const auto names = [&](const char* time, const char* algbw, const char* busbw, const char* wrong) {
     return twice(fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", time, algbw, busbw, wrong));
   };
-  std::string text = rules_text(rows) + fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
+  const Remarks remarks = remarks_on(rows);
+  std::string text = comments(remarks.above) +
+                     fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
                      fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", "size",
                                  "count", "type", "redop", "root", names("time", "algbw", "busbw", "#wrong"),
                                  "algorithm", "protocol", "channels") +
@@ -180,17 +206,7 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
                         row.choice.channels);
   }
   text += "# Out of bounds values : 0 OK\n";
-  const auto copied =
-      std::find_if(rows.rbegin(), rows.rend(), [](const BenchRow& row) { return row.host_copies; });
-  if (copied != rows.rend())
-    text += "# TCP: limited by the hosts' copies (network.nccl.socket_nthreads: NCCL_SOCKET_NTHREADS)\n";
-  // Bytes go to host memory and back over one PCIe link, so half of the NICs are enough for them, and NCCL's
-  // search keeps what it found first.
-  if (copied != rows.rend() && copied->idle_nics > 0)
-    text += fmt::format(
-        "# {} of a node's {} NICs idle: NCCL found channels of the same sum without them, and "
-        "only accelerators that send copy\n",
-        copied->idle_nics, copied->nics);
+  text += comments(remarks.below);
   if (!rows.empty())
     text += fmt::format("# Avg bus bandwidth    : {:g}\n", sum / static_cast<double>(rows.size()));
   return text + "#\n";

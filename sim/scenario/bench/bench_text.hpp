@@ -33,7 +33,7 @@ void refuse_choices(std::string_view what, const std::string& algorithm, const s
 
 // nccl-tests' own table as it is with -c 0 (no data to check), and beside it what NCCL chose. The in-place
 // time is the same: the model has no difference. `complete` is false after an interruption; `left_out`: how
-// many faults of the scenario bench() leaves out.
+// many faults of the scenario bench() leaves out. The table's remarks are "notes" of the JSON.
 [[nodiscard]] std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows);
 [[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows, bool complete = true,
                                      std::int64_t left_out = 0);
