@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/base/error.hpp"
 #include "sim/scenario/bench/bench_text.hpp"
 #include "tests/topology/fixtures.hpp"
 
@@ -77,5 +78,48 @@ TEST(Bench, TheJsonHasTheRemarksOfTheTable) {
   EXPECT_EQ("# " + notes[0] + '\n',
             bench_table(bench_collective("all_reduce"), rows).substr(0, notes[0].size() + 3));
   EXPECT_EQ(nlohmann::json::parse(bench_json({}))["notes"].size(), 0U);
+}
+
+Problem refusal(const Scenario& scenario) {
+  try {
+    (void)bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                {Bytes(1 << 30), Bytes(1 << 30), 2});
+  } catch (const ConfigError& error) {
+    return error.problems().front();
+  }
+  return {};
+}
+
+TEST(Bench, NamesAFaultThatLeavesRanksWithoutAPath) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("h100x1", 4, topology::FabricKind::fat_tree);
+  scenario.topology.fabric.link.use = "ib-ndr";
+  FaultSpec fault;
+  fault.kind = FaultKind::nic_down;
+  fault.target = "node0/nic0";
+  scenario.faults = {fault};
+  const Problem said = refusal(scenario);
+  EXPECT_EQ(said.path, "faults");
+  EXPECT_NE(said.help.find("no other path is left"), std::string::npos) << said.help;
+}
+
+TEST(Bench, NamesTheNodesOwnLinkWhereNothingJoinsThem) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("p5", 4);
+  EXPECT_NE(refusal(scenario).help.find(R"("fabric": {"kind": "rail", "link": "efa-100g"})"),
+            std::string::npos)
+      << refusal(scenario).help;
+}
+
+// The channels of every second node are swapped: 0-1 and 1-2 stay on their rails, 2-0 does not.
+TEST(Bench, NamesAnOddNumberOfNodesOnRailsApart) {
+  Scenario scenario;
+  scenario.topology = topology::test::cluster("hgx-h100", 3, topology::FabricKind::rail_only);
+  scenario.topology.fabric.link.use = "ib-ndr";
+  scenario.network.nccl.algorithm = collective::Algorithm::ring;
+  EXPECT_NE(refusal(scenario).help.find("over an even number of nodes"), std::string::npos)
+      << refusal(scenario).help;
+  scenario.topology.nodes = 4;
+  EXPECT_EQ(refusal(scenario).help, "");
 }
 }  // namespace topsim::scenario::bench_findings_test

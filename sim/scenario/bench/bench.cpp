@@ -20,11 +20,13 @@
 #include "sim/scenario/bench/idle_network.hpp"
 #include "sim/scenario/cluster/faults.hpp"
 #include "sim/scenario/cluster/load_topology.hpp"
+#include "sim/scenario/cluster/unreachable.hpp"
 #include "sim/scenario/findings/cable_findings.hpp"
 #include "sim/scenario/findings/fabric_software.hpp"
 #include "sim/scenario/findings/forced_findings.hpp"
 #include "sim/scenario/findings/packet_findings.hpp"
 #include "topology/build.hpp"
+#include "topology/catalogue/node_recipe.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
 
@@ -275,6 +277,41 @@ void require_partners(const topology::Topology& topology) {
                                   topology.accelerators().empty() ? "none" : "one"),
                       "choose a larger topology, such as topsim bench all_reduce hgx-h100");
 }
+
+// NCCL swaps two rings on every second node (graph/connect.cc), so on rails that nothing joins a ring closes
+// only over an even number of nodes. Whether that is what is wrong: without the last node it would.
+bool odd_on_rails(const BenchRun& run, CollectiveKind kind, const BenchSizes& sizes) {
+  const topology::Topology& topology = run.router.topology();
+  if (topology.fabric_kind != topology::FabricKind::rail_only || topology.nodes() % 2 == 0) return false;
+  std::vector<DeviceId> fewer;
+  for (const DeviceId gpu : run.gpus)
+    if (topology.device(gpu).node + 1 < topology.nodes()) fewer.push_back(gpu);
+  try {
+    collective::Activity activity;
+    for (const Bytes size : {sizes.first, sizes.last}) run.nccl.lower(kind, size, fewer, activity);
+  } catch (const ConfigError&) {
+    return false;
+  }
+  return true;
+}
+
+// Says why ranks do not reach each other rather than which channel would have joined them.
+std::vector<BenchRow> rows_or_why(const BenchRun& run, const topology::Catalogue& catalogue,
+                                  CollectiveKind kind, const BenchSizes& sizes) {
+  try {
+    return rows_of(run, kind, sizes);
+  } catch (const ConfigError& error) {
+    const std::string& node = run.scenario.topology.node.use;
+    if (const auto why = unreachable_rank(run.router, !run.scenario.faults.empty(),
+                                          node.empty() ? "" : catalogue.node(node).default_link))
+      throw ConfigError({*why});
+    if (!odd_on_rails(run, kind, sizes)) throw;
+    std::vector<Problem> problems = error.problems();
+    problems.front().help =
+        "NCCL's rings keep to their rails over an even number of nodes: one node fewer or more, or kind rail";
+    throw ConfigError(std::move(problems));
+  }
+}
 }  // namespace
 
 Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, CollectiveKind kind,
@@ -309,7 +346,7 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
       findings.push_back(std::move(each));
     for (report::Finding& each : fabric_software_findings(topology)) findings.push_back(std::move(each));
     for (report::Finding& each : packet_findings(scenario, topology)) findings.push_back(std::move(each));
-    return {rows_of(run, kind, sizes), std::move(findings)};
+    return {rows_or_why(run, catalogue, kind, sizes), std::move(findings)};
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

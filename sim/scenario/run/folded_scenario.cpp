@@ -6,34 +6,10 @@
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/scenario/cluster/faults.hpp"
+#include "sim/scenario/cluster/unreachable.hpp"
 
 namespace topsim::scenario {
 namespace {
-// The first rank that rank 0 does not reach. Threads lower collectives in parallel and any of them may fail
-// first; this makes the message the same every time.
-std::optional<Problem> unreachable_rank(const topology::Router& router, bool faulty) {
-  const auto ranks = router.topology().accelerators();
-  for (const DeviceId rank : ranks) {
-    topology::RouteQuery query;
-    query.from = ranks.front(), query.to = rank;
-    topology::Route route;
-    router.route(query, route);
-    if (rank == ranks.front() || route.reachable()) continue;
-    Problem problem;
-    const bool listed = router.topology().has_explicit_names();
-    problem.path = faulty ? "faults" : listed ? "topology" : "topology.fabric";
-    problem.message = router.why_unreachable(query);
-    problem.help =
-        faulty   ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
-        : listed ? "topsim topo check finds what is not joined"
-        : router.topology().fabric_kind == topology::FabricKind::none
-            ? R"(e.g. "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}; topsim list fabrics names whole ones)"
-            : "topsim topo check finds what is not joined";
-    return problem;
-  }
-  return std::nullopt;
-}
-
 // Measured at 16,384 classes: 46 KB of state each, which a run accesses in small, scattered pieces.
 void expect_classes(std::size_t ranks) {
   constexpr std::size_t kMany = 4000, kBytes = 48 << 10;
