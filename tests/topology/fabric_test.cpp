@@ -39,6 +39,22 @@ TEST(Fabric, OversubscriptionIsTheRatioOfPortsDownToPortsUp) {
   EXPECT_DOUBLE_EQ(up, 8 * 50e9);
 }
 
+// A DGX A100 has ConnectX-6 of 200 Gbit/s: 16 of them send 3,200 Gbit/s up to a leaf of 400 Gbit/s ports. At
+// 2:1 that takes 1,600 / 400 = 4 cables up, at 1:1 8.
+TEST(Fabric, OversubscriptionCountsWhatSlowerNicsSend) {
+  for (const auto& [ratio, cables] : {std::pair{2.0, 4}, {1.0, 8}}) {
+    TopologySpec spec = cluster("dgx-a100", 16, FabricKind::rail);
+    spec.fabric.link.use = "roce-400g";
+    spec.fabric.oversubscription = {ratio};
+    const Topology t = build(spec, catalogue());
+    double down = 0, up = 0;
+    for (const LinkId l : t.links_from(device(t, "leaf0")))
+      (t.device(t.link(l).to).kind == DeviceKind::nic ? down : up) += t.link(l).line_rate.value();
+    EXPECT_DOUBLE_EQ(down, 16 * 25e9);
+    EXPECT_DOUBLE_EQ(up, cables * 50e9);
+  }
+}
+
 TEST(Fabric, TheSpineTierHasItsOwnRatio) {
   ClosDemand demand;
   demand.leaves = 64;

@@ -83,15 +83,24 @@ void deal_rails(const FabricInput& in, Attachment& a, int slots, int most) {
   }
 }
 
-int down_ports(const FabricInput& in) {
-  return down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * in.uplink_speed());
+// A NIC may be slower than the link's cables. Of several rates the highest, so that no leaf exceeds its
+// ratio.
+double uplink_speed(const FabricInput& in, const Attachment& a) {
+  BytesPerSecond fastest{};
+  for (const NodePort& port : a.ports)
+    fastest = std::max(fastest, port.rate.value() > 0 ? port.rate : in.link.line_rate);
+  return in.uplink.line_rate / std::min(fastest, in.link.line_rate);
+}
+
+int down_ports(const FabricInput& in, const Attachment& a) {
+  return down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * a.uplink_speed);
 }
 
 // Checks a user's nodes_per_leaf, which may use every port of a leaf only if nothing is above it.
 void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
   const bool rails_meet = traits(in.spec.kind).rails != Rails::apart && a.rails > 1;
   const bool spines = in.spec.tiers != 1 && (in.nodes > nodes || rails_meet || a.leaves_in_plane() > 1);
-  const int most = (spines ? down_ports(in) : in.leaf().radix) / a.ports_per_node;
+  const int most = (spines ? down_ports(in, a) : in.leaf().radix) / a.ports_per_node;
   if (std::min(nodes, in.nodes) <= most && nodes * a.ports_per_node <= in.leaf().radix) return;
   refuse("topology.fabric.nodes_per_leaf",
          fmt::format("{} nodes with {} ports each need {} ports of a leaf{}; the switch has {}", nodes,
@@ -112,7 +121,7 @@ int group_size(const FabricInput& in, const Attachment& a) {
       (may_do_without || in.spec.tiers == 1) && in.nodes <= on_one_leaf && !in.spec.nodes_per_leaf;
   int nodes = on_one_leaf;
   if (!single) {
-    nodes = down_ports(in) / a.ports_per_node;
+    nodes = down_ports(in, a) / a.ports_per_node;
     if (in.spec.unit_nodes > 0) nodes = std::min(nodes, in.spec.unit_nodes);
   }
   if (in.spec.nodes_per_leaf) nodes = *in.spec.nodes_per_leaf;
@@ -134,7 +143,8 @@ Attachment attach_nodes(const FabricInput& in) {
   Attachment a;
   set_planes(in, a);
   const int slots = cut_ports(in, a);
-  deal_rails(in, a, slots, down_ports(in));
+  a.uplink_speed = uplink_speed(in, a);
+  deal_rails(in, a, slots, down_ports(in, a));
   a.nodes_per_group = std::min(group_size(in, a), in.nodes);
   a.groups = (in.nodes + a.nodes_per_group - 1) / a.nodes_per_group;
   // Unless a number is given, all leaves get equally many nodes: a nearly empty leaf would have the uplinks

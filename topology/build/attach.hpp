@@ -23,7 +23,8 @@ struct NodePort {
 struct Attachment {
   int planes = 1, leaves_per_rail = 1, rails = 1;
   int groups = 1, nodes_per_group = 1;
-  int ports_per_node = 1;  // on one leaf
+  int ports_per_node = 1;   // on one leaf
+  double uplink_speed = 1;  // cables between switches are that many times as fast as the nodes'
   std::vector<NodePort> ports;
   [[nodiscard]] int leaves() const { return groups * rails * leaves_per_rail; }
   [[nodiscard]] int leaves_in_plane() const { return leaves_per_rail / planes; }  // of a rail

@@ -42,7 +42,7 @@ class Clos {
     const int down = a_.nodes_per_group * a_.ports_per_node;
     const int most = free_uplinks(in_.leaf().radix, in_.leaf().uplink_radix, down);
     // Rounded up, except from less than a thousandth of a cable.
-    const int cables = static_cast<int>(std::min<double>(wanted / in_.uplink_speed() + kJustBelow, most));
+    const int cables = static_cast<int>(std::min<double>(wanted / a_.uplink_speed + kJustBelow, most));
     if (cables > 0) join_switches(in_, builder_, leaves_[0], leaves_[1], cables, 1);
   }
 
@@ -56,7 +56,7 @@ class Clos {
     demand.uplink_radix = in_.leaf().uplink_radix;
     demand.spine_radix = in_.tiers[1].uplink_radix;
     demand.core_radix = in_.tiers[2].uplink_radix;
-    demand.uplink_speed = in_.uplink_speed();
+    demand.uplink_speed = a_.uplink_speed;
     demand.pod_rails = a_.leaves_in_plane();  // the leaves of a rail serve the same nodes
     demand.leaves_per_pod = in_.spec.leaves_per_pod.value_or(0) / a_.leaves_in_plane();
     if (in_.spec.nodes_per_pod) {

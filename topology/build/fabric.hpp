@@ -40,8 +40,6 @@ struct FabricInput {
 
   [[nodiscard]] bool even_split() const { return routing == Routing::adaptive || routing == Routing::spray; }
   [[nodiscard]] const TierSwitch& leaf() const { return tiers[0]; }
-  // Cables between switches are that many times as fast as the nodes'.
-  [[nodiscard]] double uplink_speed() const { return uplink.line_rate / link.line_rate; }
   // Device of compute NIC `nic` of `node`.
   [[nodiscard]] DeviceId nic_device(int node, std::size_t nic) const {
     return DeviceId(first_device[static_cast<std::size_t>(node)] + stamp.nics[nic].nic);
