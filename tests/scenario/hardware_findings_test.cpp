@@ -301,6 +301,21 @@ TEST(HardwareFindings, SayThatARatioHasNothingToActOn) {
   EXPECT_THAT(words({"topology.fabric.oversubscription=4"}), IsEmpty());
 }
 
+// Four HGX H100 have 4 x 8 = 32 ports, which fit the half of a leaf's 64 that does not lead up: a spine above
+// it would pass nothing on. Two leaves have one, and on rails every NIC of a node has a leaf of its own.
+TEST(HardwareFindings, SayThatTiersAreNotBuiltAboveOneLeaf) {
+  const std::vector<std::string> four = {"topology.nodes=4", "workload.plan.dp=2",
+                                         "workload.plan.global_batch=64", "topology.fabric.tiers=2"};
+  std::vector<std::string> tree = four, apart = four;
+  tree.push_back("topology.fabric.kind=fat-tree");
+  apart.push_back("topology.fabric.kind=rail-only");
+  EXPECT_THAT(words(tree), HasSubstr("one tier of switches, not 2 as asked: one leaf serves all nodes"));
+  EXPECT_THAT(words(apart), HasSubstr("nothing joins rails"));
+  tree.push_back("topology.fabric.nodes_per_leaf=2");
+  EXPECT_THAT(words(tree), testing::Not(HasSubstr("as asked")));
+  EXPECT_THAT(words(four), testing::Not(HasSubstr("as asked")));
+}
+
 // A rate given in the scenario is the one that ports must carry.
 TEST(HardwareFindings, HoldTheRateThatTheScenarioSays) {
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),

@@ -170,6 +170,27 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
   }
 }
 
+// Switches above a leaf that all nodes share would pass nothing on, so there are none, whatever "tiers" says.
+std::string several_leaves(const topology::TopologySpec& spec) {
+  return fmt::format("more nodes{} make several leaves, and switches above them",
+                     spec.nodes > 1 ? fmt::format(", or \"nodes_per_leaf\": {},", (spec.nodes + 1) / 2) : "");
+}
+
+void find_other_tiers(const Scenario& scenario, const topology::Topology& topology,
+                      std::vector<report::Finding>& out) {
+  const int asked = scenario.topology.fabric.tiers.value_or(1);
+  int built = 0;
+  for (const topology::Device& device : topology.devices())
+    if (device.kind == DeviceKind::fabric_switch) built = std::max<int>(built, device.tier);
+  if (built != 1 || asked <= built) return;
+  out.push_back({report::Severity::warning,
+                 fmt::format("the fabric has one tier of switches, not {} as asked: {}", asked,
+                             traits(topology.fabric_kind).rails == topology::Rails::apart
+                                 ? "the leaf of a rail serves all nodes, and nothing joins rails"
+                                 : "one leaf serves all nodes"),
+                 "topology.fabric.tiers", several_leaves(scenario.topology)});
+}
+
 // Cables and switches come in whole numbers, so the fabric built seldom has exactly the requested ratio; a
 // leaf that nodes do not fill keeps all of its uplinks. A tier that so few nodes do not need is not a
 // mistake: its ratio applies with more nodes. Ratios of tiers that a kind of fabric never has are refused
@@ -212,11 +233,14 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
                          tier, built, ratios[t]),
              "topology.fabric.oversubscription", "a number of nodes that fills the leaves comes closest"});
     } else if (ratios[t] != 1) {
-      out.push_back({report::Severity::warning,
-                     fmt::format("nothing is oversubscribed {:g}:1: the {} of this fabric have no uplinks",
-                                 ratios[t], tier),
-                     "topology.fabric.oversubscription",
-                     "more nodes, or \"tiers\", put switches above them"});
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("nothing is oversubscribed {:g}:1: the {} of this fabric have no uplinks", ratios[t],
+                       tier),
+           "topology.fabric.oversubscription",
+           t == 0 && scenario.topology.fabric.tiers != 1
+               ? several_leaves(scenario.topology)
+               : fmt::format("\"tiers\": {} puts switches above them where there are several", t + 2)});
     }
   }
 }
@@ -369,6 +393,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_detours(scenario, topology, out);
   find_node_torus(scenario, topology, catalogue, out);
   find_lines(scenario, topology, catalogue, out);
+  find_other_tiers(scenario, topology, out);
   find_other_ratios(scenario, topology, out);
   return out;
 }
