@@ -201,10 +201,11 @@ constexpr CostFigure kCostFigures[] = {
 void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   const auto all = [&](auto&& has) { return std::all_of(candidates.begin(), candidates.end(), has); };
   if (!all([](const Candidate& each) { return each.cost && each.cost->bill.capital(Draws(0)) > 0; })) return;
-  const bool whole = all([&](const Candidate& each) {
-    return each.cost->bill.without_own_price().empty() &&
-           each.cost->bill.has_servers() == candidates[0].cost->bill.has_servers();
+  const bool alike = all([&](const Candidate& each) {
+    return each.cost->bill.has_servers() == candidates[0].cost->bill.has_servers();
   });
+  if (!alike) return;  // where no server is known its NICs count as fabric, and its hosts not at all
+  const bool whole = all([](const Candidate& each) { return each.cost->bill.without_own_price().empty(); });
   const bool tokens = all([](const Candidate& each) { return each.result.throughput.tokens_per_second > 0; });
   const bool run = all([](const Candidate& each) { return each.cost->tokens.has_value(); });
   const bool failures_alike = all([&](const Candidate& each) {

@@ -55,6 +55,19 @@ std::string other_basis(std::span<const Candidate> candidates, std::size_t c) {
                      words(*a), words(*b));
 }
 
+// Not even the price of the fabric: it has the NICs of one and, in the servers, not of the other.
+std::string servers_apart(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  if (!candidates[0].cost || !candidates[c].cost) return "";
+  const bool first = candidates[0].cost->bill.has_servers();
+  if (first == candidates[c].cost->bill.has_servers()) return "";
+  return fmt::format(
+      "price of the fabric and power of {} and {} are not compared: {}'s servers contain NICs and "
+      "hosts, and {}'s are not known",
+      comparison.names[0], comparison.names[c], comparison.names[first ? 0 : c],
+      comparison.names[first ? c : 0]);
+}
+
 bool reduces_in_switches(const Candidate& each) {
   static const nlohmann::json::json_pointer sharp("/topology/fabric/sharp");
   const nlohmann::json scenario =
@@ -124,6 +137,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);
+    if (const std::string said_of = servers_apart(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {
       add(fmt::format("{} has {}, {} has {}", comparison.names[0],
                       plural(static_cast<double>(candidates[0].result.accelerators), "accelerator"),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/report/compare.hpp"
 #include "tests/report/candidates.hpp"
@@ -186,6 +187,43 @@ TEST(CompareCost, ServersWithoutAPriceOfTheirOwnAreNotCompared) {
                 HasSubstr(std::string("costs of a and b are not compared: no price is known of ") + missing));
     EXPECT_TRUE(std::none_of(comparison.rows.begin(), comparison.rows.end(),
                              [](const auto& row) { return row.metric == "cost.capital_usd"; }));
+  }
+}
+
+// A cluster of eight servers with NICs of 10 in each and switches for 50, and the same as a file, which names
+// no servers: 64 NICs count beside the switches, 50 + 64 x 10 = 690, which is no other fabric.
+TEST(CompareCost, AFabricWithTheNicsIsNotComparedWithOneWhoseServersHoldThem) {
+  const auto with = [](Candidate each, bool servers) {
+    each.cost.emplace();
+    each.cost->bill.items = {{BomCategory::network_switch, "switch", "switch", 1, exactly(50), "quote", 100},
+                             {BomCategory::nic, "nic", "nic", 64, exactly(10), "quote", 20}};
+    each.cost->bill.items.back().included = servers;
+    each.cost->bill.items.push_back({servers ? BomCategory::server : BomCategory::accelerator, "h100", "h100",
+                                     8, exactly(100), "quote", servers ? 1000.0 : 700.0});
+    each.cost->years = exactly(4);
+    each.cost->electricity = each.cost->pue = exactly(1);
+    return each;
+  };
+  const auto metrics = [](const Comparison& comparison) {
+    std::set<std::string> names;
+    for (const ComparisonRow& row : comparison.rows) names.insert(row.metric);
+    return names;
+  };
+  const Candidate servers = with(candidate("recipe", 10_ms), true),
+                  file = with(candidate("file", 10_ms), false);
+  const Comparison apart = of({servers, file}), alike = of({file, file});
+  EXPECT_THAT(metrics(apart), ::testing::Not(::testing::Contains(HasSubstr("cost."))));
+  EXPECT_THAT(
+      apart.remarks,
+      ::testing::Contains("price of the fabric and power of recipe and file are not compared: recipe's "
+                          "servers contain NICs and hosts, and file's are not known"));
+  EXPECT_THAT(of({file, servers}).remarks, ::testing::Contains(HasSubstr("file's are not known")));
+  EXPECT_THAT(metrics(alike), ::testing::IsSupersetOf({"cost.fabric_usd", "cost.watts"}));
+  EXPECT_THAT(alike.remarks, ::testing::Not(::testing::Contains(HasSubstr("not compared"))));
+  for (const ComparisonRow& row : alike.rows) {
+    if (row.metric == "cost.fabric_usd") {
+      EXPECT_DOUBLE_EQ(row.values[1], 690);
+    }
   }
 }
 
