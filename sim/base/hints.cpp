@@ -46,6 +46,8 @@ constexpr std::string_view kWeightsAlone =
     R"(of products: "bf16" or "fp8"; served weights alone: {"gemm": "bf16", "weights": "int8"})";
 constexpr std::string_view kSpines = R"(spines follow from "oversubscription" and the ports of "switch")";
 constexpr std::string_view kTarget = R"("target" names the link, NIC, switch or accelerator)";
+constexpr std::string_view kDragonfly =
+    R"("dimensions": [groups, switches a group, nodes' ports a switch, global cables a switch] of a dragonfly)";
 constexpr std::string_view kRails = R"(rails follow from "kind": "rail" and the NICs of topology.node)";
 
 constexpr std::string_view kSharding =
@@ -149,6 +151,10 @@ constexpr Hint kKeys[] = {
     {"workload", "load_in_4bit", kFourBits},
     {"fabric", "spines", kSpines},
     {"fabric", "num_spines", kSpines},
+    {"fabric", "groups", kDragonfly},
+    {"fabric", "num_groups", kDragonfly},
+    {"fabric", "routers", kDragonfly},
+    {"fabric", "routers_per_group", kDragonfly},
     {"fabric", "rails", kRails},
     {"fabric", "num_rails", kRails},
     {"fault", "link", kTarget},

@@ -99,6 +99,19 @@ void refuse_without_nics(const FabricInput& in, const TopologySpec& spec) {
   refuse_links_of_nodes(in.uplink, "topology.fabric.uplink");
 }
 
+// Tori and meshes have no switches and no NICs: chips themselves pass on what is for others.
+void refuse_without_own_links(const FabricInput& in, const TopologySpec& spec, const Hardware& hardware) {
+  const std::string& own = in.stamp.torus_link;
+  if (!own.empty() && hardware.link(LinkChoice{own, {}, {}, {}}, kPath).kind == LinkKind::torus) return;
+  refuse("topology.fabric.kind",
+         fmt::format("a {} joins accelerators by links of their own, which those of {} do not have",
+                     name_of(in.spec.kind), spec.node.use),
+         in.stamp.nics.empty()
+             ? "leave the fabric out, or choose a node with such links, as tpu-v5p-host"
+             : "kind rail, fat-tree, rail-only or dragonfly joins their NICs; or choose a node "
+               "with such links, as tpu-v5p-host");
+}
+
 void set_switches(FabricInput& in, const TopologySpec& spec, const Hardware& hardware,
                   TopologyBuilder& builder) {
   refuse_without_nics(in, spec);
@@ -205,6 +218,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   Topology& facts = builder.facts();
   facts.fabric_kind = in.spec.kind;
   if (in.spec.kind == FabricKind::none) return {};
+  if (by_coordinate(in.spec.kind)) refuse_without_own_links(in, spec, hardware);
   in.nodes = spec.nodes;
   in.merge_switches_above = options.merge_switches_above;
   in.cables_apart = options.cables_apart;
