@@ -75,12 +75,12 @@ bool reduces_in_switches(const Candidate& each) {
   return scenario.contains(sharp) && scenario.at(sharp) == true;
 }
 
-// A setting of InfiniBand that the comparison leaves unchanged.
+// A setting of InfiniBand that the comparison leaves unchanged; of libraries NCCL alone is modelled with it.
 std::string sharp_hint(const Result& result) {
   const bool infiniband = std::any_of(result.links.begin(), result.links.end(), [](const LinkRow& l) {
     return l.kind == topology::LinkKind::infiniband;
   });
-  if (!infiniband) return "";
+  if (!infiniband || result.library != "NCCL") return "";
   return " reduces in its NICs and accelerators: --with topology.fabric.sharp=true adds it with SHARP in the "
          "switches";
 }

@@ -160,6 +160,9 @@ TEST(Compare, SharpIsAdvisedOnlyWhereNobodyHasIt) {
   LinkRow link;
   link.kind = topology::LinkKind::infiniband;
   plain.result.links = sharp.result.links = {link};
+  plain.result.library = sharp.result.library = "RCCL";
+  EXPECT_THAT(of({plain, plain}).remarks, ::testing::Not(::testing::Contains(HasSubstr("sharp=true"))));
+  plain.result.library = sharp.result.library = "NCCL";
   const auto advice = ::testing::Contains(HasSubstr("sharp=true"));
   EXPECT_THAT(of({plain, plain}).remarks, advice);
   sharp.result.scenario = R"({"topology": {"fabric": {"sharp": true}}})";

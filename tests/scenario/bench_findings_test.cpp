@@ -122,4 +122,23 @@ TEST(Bench, NamesAnOddNumberOfNodesOnRailsApart) {
   scenario.topology.nodes = 4;
   EXPECT_EQ(refusal(scenario).help, "");
 }
+
+// When RCCL would have switches sum is not known, so that it never does here: NCCL may.
+TEST(Bench, SaysThatSharpDoesNothingForAnotherLibraryThanNccl) {
+  const auto said = [](const char* node, bool sharp) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster(node, 2, topology::FabricKind::rail);
+    scenario.topology.fabric.link.use = "ib-ndr";
+    scenario.topology.fabric.sharp = sharp;
+    std::string all;
+    for (const report::Finding& each : bench(scenario, topology::test::catalogue(),
+                                             CollectiveKind::all_reduce, {Bytes(1 << 20), Bytes(1 << 20), 2})
+                                           .findings)
+      all += each.message;
+    return all;
+  };
+  EXPECT_NE(said("azure-nd-mi300x-v5", true).find("RCCL is simulated without"), std::string::npos);
+  EXPECT_EQ(said("azure-nd-mi300x-v5", false).find("RCCL"), std::string::npos);
+  EXPECT_EQ(said("hgx-h100", true).find("is simulated without"), std::string::npos);
+}
 }  // namespace topsim::scenario::bench_findings_test

@@ -344,7 +344,8 @@ Bench bench(const Scenario& scenario, const topology::Catalogue& catalogue, Coll
                           "--protocol ll (NCCL_PROTO) shows what small messages would take"});
     for (report::Finding& each : cable_findings(scenario, topology, catalogue))
       findings.push_back(std::move(each));
-    for (report::Finding& each : fabric_software_findings(topology)) findings.push_back(std::move(each));
+    for (report::Finding& each : fabric_software_findings(topology, catalogue))
+      findings.push_back(std::move(each));
     for (report::Finding& each : packet_findings(scenario, topology)) findings.push_back(std::move(each));
     return {rows_or_why(run, catalogue, kind, sizes), std::move(findings)};
   } catch (const ConfigError& error) {

@@ -379,7 +379,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_two_sequences(scenario, out);
   find_ports_by_turns(scenario, topology, out);
   for (report::Finding& each : cable_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
-  for (report::Finding& each : fabric_software_findings(topology)) out.push_back(std::move(each));
+  for (report::Finding& each : fabric_software_findings(topology, catalogue)) out.push_back(std::move(each));
   find_host_copies(scenario, topology, out);
   for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_plugin_latency(scenario, topology, out);
