@@ -116,6 +116,13 @@ void refuse_what_was_printed(const Document& document) {
   if (!format || !format.is(Kind::string) || !format.text().starts_with("topsim.")) return;
   const bool result = format.text().starts_with("topsim.result/");
   config::Reader reader;
+  if (format.text().starts_with("topsim.topology/")) {
+    const std::string name = fs::path(format.place().file).filename().string();
+    reader.problem(format, "this is a topology, not a scenario", "",
+                   "a scenario names it, {\"topology\": {\"file\": \"" + name +
+                       "\"}}, and for a run has a \"workload\" beside it");
+    reader.finish();
+  }
   reader.problem(
       format,
       result ? "this is the result of a run, not a scenario" : "this is what topsim printed, not a scenario",
