@@ -140,5 +140,16 @@ TEST(Bench, SaysThatSharpDoesNothingForAnotherLibraryThanNccl) {
   EXPECT_NE(said("azure-nd-mi300x-v5", true).find("RCCL is simulated without"), std::string::npos);
   EXPECT_EQ(said("azure-nd-mi300x-v5", false).find("RCCL"), std::string::npos);
   EXPECT_EQ(said("hgx-h100", true).find("is simulated without"), std::string::npos);
+  const auto time = [](bool sharp) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster("mi250x-4", 4, topology::FabricKind::rail);
+    scenario.topology.fabric.link.use = "ib-hdr";
+    scenario.topology.fabric.sharp = sharp;
+    return bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                 {Bytes(1 << 20), Bytes(1 << 20), 2})
+        .rows.front()
+        .time;
+  };
+  EXPECT_EQ(time(true), time(false));
 }
 }  // namespace topsim::scenario::bench_findings_test

@@ -39,12 +39,14 @@ TEST(AttentionTiles, AWindowCostsTheBlockInWhichItEnds) {
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 896 + 4 * 10);
 }
 
-// Without a mask 64 keys before and 64 behind the 128 of a tile: 192, 256, 256 and 192. One as wide as twice
-// the keys leaves none out.
+// Without a mask 64 keys before and 64 behind the 128 of a tile: 192, 256, 256 and 192. A window as wide as
+// the keys leaves some out for the first and the last tile, 384, 512, 512 and 384; twice as wide, none.
 TEST(AttentionTiles, AWindowWithoutAMaskIsHalfOnEachSide) {
   AttentionTiles tiles{.heads = 1, .rows = 512, .keys = 512, .causal = false, .window = 128};
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 896 + 4 * 10);
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 4), 256 + 10);
+  tiles.window = 512;
+  EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 2 * (384 + 512) + 4 * 10);
   tiles.window = 1024;
   EXPECT_DOUBLE_EQ(keys_until_done(tiles, kPlain, 1), 4 * (512 + 10));
 }

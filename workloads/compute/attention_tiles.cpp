@@ -66,7 +66,8 @@ double keys_until_done(const AttentionTiles& tiles, const TileSchedule& schedule
     return longest(tiles, schedule) / std::floor(places / std::max(1.0, all)) + schedule.start;
   const double shared = schedule.at_once > 1 && all <= units ? kAlone : 1;
   const double slack = 1e-9;  // of a quotient that is a whole number
-  if (!tiles.causal && longest(tiles, schedule) == tiles.keys)
+  const bool sees_all = tiles.window <= 0 || tiles.window >= 2 * tiles.keys;
+  if (!tiles.causal && sees_all)
     return shared * std::ceil(all / places - slack) * (tiles.keys + schedule.start);
   const std::vector<double> head = tiles_of_a_head(tiles, schedule);
   const double kept = std::min(std::ceil(tiles.heads), std::ceil(kPlayedRounds * places / of_a_head) + 1);

@@ -236,7 +236,8 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   heed_plugins(boxes, asked, facts);
   measure_wires(boxes, facts);
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
-  facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
+  const bool rccl = facts.infinity_fabric > 0;  // simulated without the switches' sums
+  facts.collnet = sharp && !rccl && nodes > 1 && facts.collnet_chain.channels > 0;
   if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
   count_channels(facts);
   return facts;
