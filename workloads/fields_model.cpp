@@ -48,10 +48,11 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
           .field("qk_rope_head_dim", &AttentionSpec::qk_rope_head_dim, "mla: width of a head's rotary part",
                  between(0, 65536))
           .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values", between(0, 65536))
-          .field("window", &AttentionSpec::window,
-                 "sliding window: keys a token sees at most, itself the last; without causal half of them are "
-                 "before it and half behind; 0: all",
-                 at_least(0))
+          .field(
+              "window", &AttentionSpec::window,
+              "sliding window: keys a token sees at most, itself the last; without causal half of them are "
+              "before it and half behind; 0: all",
+              at_least(0))
           .field("full_every", &AttentionSpec::full_every,
                  "with a window: one layer in so many, the last of them, sees all keys; 0: none", at_least(0))
           .field("qk_norm", &AttentionSpec::qk_norm, "each head's queries and keys are normed (Qwen3)")

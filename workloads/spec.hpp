@@ -66,9 +66,9 @@ struct AttentionSpec {
   std::optional<AttentionKernel> kernel;
   bool causal = true;
   int q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
-  int window = 0;      // keys that a token sees at most, itself the last, or half on each side; 0: all
-  int full_every = 0;  // one layer in so many sees all; 0: none where there is a window
-  bool qk_norm = false;        // each head's queries and keys are normed
+  int window = 0;        // keys that a token sees at most, itself the last, or half on each side; 0: all
+  int full_every = 0;    // one layer in so many sees all; 0: none where there is a window
+  bool qk_norm = false;  // each head's queries and keys are normed
   bool scaled_rotary = false;  // YaRN's factor on queries and keys, which no fused rotation knows
 };
 

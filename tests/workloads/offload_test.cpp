@@ -149,8 +149,8 @@ TEST(Offload, TheHostOfFsdp2AddsWhatMicroBatchesBring) {
   EXPECT_DOUBLE_EQ(host_seconds(of("fsdp@2024-flat", 3)), host_seconds(of("fsdp@2024-flat", 1)));
 }
 
-// Megatron's gradients stay in their buffers until the update, shards of eight too: 4 Psi / 8, beside those of
-// the unit that is at work.
+// Megatron's gradients stay in their buffers until the update, shards of eight too: 4 Psi / 8, beside those
+// of the unit that is at work.
 TEST(Offload, GradientsOfMegatronStayOnTheAccelerator) {
   const MemoryUse here = memory_use(small("megatron", 3, Offload::none), a100(), 8),
                   away = memory_use(small("megatron", 3), a100(), 8);

@@ -42,10 +42,6 @@ int inputs_of_network(const ModelSpec& model, const PlanAdapters& on, bool exper
   return gates_each(model, on, experts) ? int{on.gate} + int{on.up} : int{on.fc1()};
 }
 
-bool both_divided(const Plan& plan) {
-  return plan.adapters.facts.parallel_linears && plan.tp > 1;
-}
-
 class Adapters {
  public:
   Adapters(const ModelSpec& model, LayerKind kind, const Plan& plan, const ComputeModel& compute)
@@ -63,7 +59,7 @@ class Adapters {
       add(target, like, on.gate, ffn), add(target, like, on.up, ffn);
       if (!on.apart) target.joined = 2 * ffn;
     };
-    const double split = both_divided(plan) ? t : 1;
+    const double split = on.facts.parallel_linears ? t : 1;
     const Adapter in_attention{Part::attention, false, 0, 0, tokens, 1, Weights::dense, split};
     const double all = (heads + 2 * kv_heads) * d;
     if (on.qkv_each) {
@@ -125,16 +121,14 @@ class Adapters {
                  a.count * columns * a.k, a.weights);
     int last = a.row ? send(list, a, CollectiveKind::all_reduce, rank_) : Piece::kNone;
     if (columns < rank_) last = send(list, a, CollectiveKind::all_gather, rank_);
-    KernelCost after = joined ? KernelCost{} : add(a, owned(a), fused_sum(a));
-    KernelCost product_b = product(a, {a.rows, n, rank_});
-    if (a.row && a.split > 1) {
-      list.compute(a.part, product_b, last, a.count * rank_ * n, a.weights);
-      last = send_answer(list, a);
-      after += pass(a, exchanges() ? n : a.n, 2 * element(), MemoryKernel::elementwise);  // torch.cat
-      list.compute(a.part, scale(a, 0) + after, last);
-    } else {
-      list.compute(a.part, product_b + scale(a, 0) + after, last, a.count * rank_ * n, a.weights);
-    }
+    const KernelCost after = scale(a, 0) + (joined ? KernelCost{} : add(a, owned(a), fused_sum(a)));
+    const bool sends = a.row && a.split > 1;
+    list.compute(a.part, product(a, {a.rows, n, rank_}) + (sends ? KernelCost{} : after), last,
+                 a.count * rank_ * n, a.weights);
+    if (!sends) return;
+    last = send_answer(list, a);
+    list.compute(a.part, after + pass(a, exchanges() ? n : a.n, 2 * element(), MemoryKernel::elementwise),
+                 last);  // torch.cat
   }
   void backward(PieceList& list, const Adapter& a) const {
     const double columns = columns_of_a(a), n = columns_of_b(a);
@@ -383,7 +377,7 @@ double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& p
 AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, const Plan& plan) {
   const PlanAdapters& on = plan.adapters;
   const double own =
-      both_divided(plan) ? width(model, kind, on, 1) / plan.tp : width(model, kind, on, plan.tp);
+      on.facts.parallel_linears ? width(model, kind, on, 1) / plan.tp : width(model, kind, on, plan.tp);
   AdapterParameters result{on.rank * own, 0};
   if (kind == LayerKind::dense) return result;
   const double experts = on.rank * expert_adapters(model, plan) * expert_width(model, on, plan.etp);

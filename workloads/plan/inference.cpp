@@ -159,9 +159,10 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
   if (workload.task != Task::lora) {
     if (workload.lora)
       mistakes.add("lora",
-                   plan.inference() ? "prefill and decode read no adapters: merged into the weights they cost "
-                                      "nothing, beside them they are not described"
-                                    : "adapters are trained by task lora",
+                   plan.inference()
+                       ? "prefill and decode read no adapters: merged into the weights they cost "
+                         "nothing, beside them they are not described"
+                       : "adapters are trained by task lora",
                    "set \"task\": \"lora\", or leave lora out");
     if (workload.precision.frozen_weights)
       mistakes.add("precision.frozen_weights", "task lora alone has weights that are not trained",
