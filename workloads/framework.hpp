@@ -233,6 +233,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   double bucket_elements_per_rank = 1e6;
   double bucket_squares = 0;         // of the hidden size; 0: as above
   bool widens_reduced = false;       // reduced gradients are kept in the width of the weights
+  bool widens_in_update = false;     // ... by the kernels of the update, which read narrow ones
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too
   bool offloads_parameters = false;  // offload moves the shards of the parameters too

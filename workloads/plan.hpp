@@ -158,6 +158,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   AmaxReduction amax_reduction = AmaxReduction::none;
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
   double kept_gradient_bytes = 4;       // of reduced ones
+  double read_gradient_bytes = 4;       // ... as the update reads them
   double memory_share = 1;              // of an accelerator's memory, that a step may fill
   double parameter_bytes = 2;           // working copy
   double expert_bytes = 2;              // inference: of a routed expert's parameter, as memory holds it

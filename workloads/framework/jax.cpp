@@ -45,6 +45,9 @@ Framework pax() {
   row.casts_stay = false;  // of a layer, in the loop that multiplies by them
   row.gradients_fp32 = false;
   row.widens_reduced = true;
+  // XLA joins the cast with what reads it. Steps of one accelerator without a loop over shards say so too:
+  // with wide reads they are up to 7.5 % slow, else within 5 (tests/scripts/test_accelerator_steps.py).
+  row.widens_in_update = true;
   row.copies_gathered = false;  // XLA's collectives write their results in place
   row.fused_accumulation = false;
   // JAX-Toolbox sets CUDA_DEVICE_MAX_CONNECTIONS=1, "since XLA already orders launches" (its READMEs;

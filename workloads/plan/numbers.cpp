@@ -43,6 +43,7 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.gradient_bytes = full || (wide_gradients && own_width) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.kept_gradient_bytes = defaults.widens_reduced ? plan.parameter_bytes : plan.gradient_bytes;
+  plan.read_gradient_bytes = defaults.widens_in_update ? plan.gradient_bytes : plan.kept_gradient_bytes;
   const bool one_scale = plan.gemm == Precision::fp8;
   const bool trains = !plan.inference() && plan.task != Task::lora;
   const bool narrow_weights = defaults.keeps_narrow_weights && trains && plan.mixed_precision;

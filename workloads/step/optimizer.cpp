@@ -26,10 +26,10 @@ UpdateBytes update_bytes(const Plan& plan) {
   const AdamPasses adam = plan.fused_adam ? kFusedAdam : kForeachAdam;
   // With a master copy gradients are as wide as the copy, or read as they are.
   const bool widens = plan.mixed_precision && !plan.precision_aware;
-  const double kept = plan.kept_gradient_bytes, gradient = widens ? kFp32 : kept;
+  const double read = plan.read_gradient_bytes, gradient = widens ? kFp32 : read;
   UpdateBytes bytes;
   // Gradients of 16 bits are first copied to fp32.
-  if (widens && kept < kFp32) bytes.before_norm += kept + kFp32;
+  if (widens && read < kFp32) bytes.before_norm += read + kFp32;
   if (plan.activations == Precision::fp16) bytes.before_norm += 2 * gradient;  // unscaled, infinities sought
   bytes.before_norm += gradient;                                               // the norm
   bytes.after_norm += 2 * gradient;                                            // clipped
