@@ -210,6 +210,10 @@ struct Plan : KernelFacts, ExchangeFacts {
     return frozen() && (frozen_weights == Precision::nf4 || frozen_weights == Precision::nf4_double);
   }
   [[nodiscard]] bool inference() const { return serves(task); }
+  // DDP's buckets keep the weights' format, whatever is sent of them.
+  [[nodiscard]] double bucket_gradient_bytes() const {
+    return bucket_copies > 1 ? kept_gradient_bytes : gradient_bytes;
+  }
   // DeepEP's low-latency kernels, those of decode steps: a token goes to each of its experts over the link
   // that reaches it, without a stop in between, to where the expert's product reads it; answers are summed on
   // arrival (deepseek-ai/DeepEP, csrc/kernels/internode_ll.cu).

@@ -4,23 +4,13 @@
 #include <string>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/expect_mistake.hpp"
 #include "tests/workloads/mixtures.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 
 namespace topsim::workloads::expert_mistakes_test {
 using namespace testing;
-
-void expect_mistake(const WorkloadSpec& workload, const std::string& path, const std::string& help) {
-  try {
-    (void)resolve(workload, 8);
-    FAIL() << path;
-  } catch (const ConfigError& error) {
-    ASSERT_EQ(error.problems().size(), 1u) << error.what();
-    EXPECT_EQ(error.problems()[0].path, "workload." + path);
-    EXPECT_THAT(error.problems()[0].help, ::testing::HasSubstr(help));
-  }
-}
 
 TEST(ExpertMistakes, SayWhatWouldDo) {
   const auto with_model = [](WorkloadSpec workload) {

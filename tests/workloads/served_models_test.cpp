@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/expect_mistake.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/plan.hpp"
@@ -16,17 +17,6 @@ WorkloadSpec serving(Task task) {
   workload.plan.tp = 8;
   workload.plan.global_batch = 64;
   return workload;
-}
-
-void expect_mistake(const WorkloadSpec& workload, const std::string& path, const std::string& help) {
-  try {
-    (void)resolve(workload, 8);
-    FAIL() << path;
-  } catch (const ConfigError& error) {
-    ASSERT_EQ(error.problems().size(), 1u) << error.what();
-    EXPECT_EQ(error.problems()[0].path, "workload." + path);
-    EXPECT_THAT(error.problems()[0].help, ::testing::HasSubstr(help));
-  }
 }
 
 // An encoder reads a prompt once: no later token asks for its keys and values.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
+#include "tests/workloads/expect_mistake.hpp"
 #include "tests/workloads/mixtures.hpp"
 #include "tests/workloads/replay.hpp"
 #include "workloads/memory/memory.hpp"
@@ -193,17 +194,6 @@ TEST(ShardedExperts, OfAutomodelAreNotCombinedAgain) {
   };
   EXPECT_EQ(exchanges("fsdp@2025-eager"), 4 * 6u);
   EXPECT_EQ(exchanges("fsdp@2025-automodel"), 4 * 5u);
-}
-
-void expect_mistake(const WorkloadSpec& spec, const std::string& path, const std::string& help) {
-  try {
-    static_cast<void>(resolve(spec, 8));
-    FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    ASSERT_EQ(error.problems().size(), 1u);
-    EXPECT_EQ(error.problems()[0].path, "workload." + path);
-    EXPECT_THAT(error.problems()[0].help, ::testing::HasSubstr(help));
-  }
 }
 
 TEST(ShardedExperts, MistakesSayWhatWouldDo) {

@@ -154,8 +154,7 @@ KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double par
   if (plan.fused_accumulation || plan.inference()) return {};
   const bool kept = !plan.reduce_every_micro_batch || plan.reduces_to_owners || plan.shards.gradients <= 1;
   const double later = kept ? 1 - 1.0 / plan.micro_batches : 0;
-  // DDP's stay in the weights' format, whatever is sent.
-  const double wide = plan.bucket_copies > 1 ? plan.kept_gradient_bytes : plan.gradient_bytes;
+  const double wide = plan.bucket_gradient_bytes();
   const double cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
   return compute.memory_bound(parameters * (cast_bytes + 3 * wide * later), MemoryKernel::add);
 }

@@ -147,7 +147,7 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
     return no_buckets(
         fmt::format("{}'s pipeline reduces all gradients together, when they are complete", defaults.name),
         "leave it out, or set pp to 1");
-  const double width = plan.bucket_copies > 1 ? plan.kept_gradient_bytes : plan.gradient_bytes;
+  const double width = plan.bucket_gradient_bytes();
   if (spec.bucket_size) {
     plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / width;
   } else if (defaults.bucket_squares > 0) {

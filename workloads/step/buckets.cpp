@@ -204,7 +204,7 @@ class GroupBuckets {
   }
 
   // Whether buckets are wider than what is sent of them.
-  bool narrows() const { return plan_.bucket_copies > 1 && plan_.kept_gradient_bytes > plan_.gradient_bytes; }
+  bool narrows() const { return plan_.bucket_gradient_bytes() > plan_.gradient_bytes; }
   void cast(double parameters) {  // fp32 weights read, 16-bit copies written
     emitter_.compute(Part::norm, Phase::forward,
                      compute_.memory_bound(parameters * (plan_.parameter_bytes + bytes_of(plan_.activations)),

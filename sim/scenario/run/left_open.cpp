@@ -36,8 +36,8 @@ void fill_training(const Plan& plan, WorkloadSpec& workload) {
   if (plan.replicas() == 1) return;
   fill(spec.overlap_grad_reduce, plan.overlap_grad_reduce);
   fill(spec.overlap_param_gather, plan.overlap_param_gather);
-  const double width = plan.bucket_copies > 1 ? plan.kept_gradient_bytes : plan.gradient_bytes;
-  if (plan.bucket_elements > 0) fill(spec.bucket_size, Bytes(std::llround(plan.bucket_elements * width)));
+  if (plan.bucket_elements > 0)
+    fill(spec.bucket_size, Bytes(std::llround(plan.bucket_elements * plan.bucket_gradient_bytes())));
 }
 
 WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
