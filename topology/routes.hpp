@@ -81,6 +81,8 @@ class Router {
   [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
   // The NICs over which the connections of a device rotate, by RouteQuery::connection.
   [[nodiscard]] std::uint32_t nics_of(DeviceId device) const;
+  // What the NIC of a device sends on all its cables, as their lines carry it; 0: it has none.
+  [[nodiscard]] BytesPerSecond nic_rate(DeviceId device) const;
   // All ranks reached over NVLink alone from this accelerator form one scale-up domain; same number = same
   // domain.
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;

@@ -67,6 +67,7 @@ struct NcclModel::Impl {
                                         UsageBuilder::Grain grain, std::map<Routed, UsageBuilder>& routed,
                                         const TakeWay& take_way) const;
   LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
+  void share_channels(DeviceId from, DeviceId to, UsageBuilder& usage) const;
   UsageBuilder message(DeviceId from, DeviceId to, std::uint64_t connection, UsageBuilder::Grain grain,
                        Activity& out) const;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -145,6 +146,7 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
     case Algorithm::pat:
       return lower_pat(placement, choice.channels, usage);
     case Algorithm::direct:
+      usage.share_channels(placement.ranks, placement.tuner->facts().channels);
       if (kind == CollectiveKind::all_to_all)
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
       if (tuned(kind)) return lower_mesh(kind, placement, usage);
@@ -261,9 +263,20 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
   out.usage = std::move(lowered.ways.front());
 }
 
+// Sends of a pipeline: its communicator has few ranks, and one in a box.
+void NcclModel::Impl::share_channels(DeviceId from, DeviceId to, UsageBuilder& usage) const {
+  const topology::Topology& t = router.topology();
+  if (!usage.by_connection() || t.device(from).node == t.device(to).node ||
+      t.device(from).kind != topology::DeviceKind::accelerator ||
+      t.device(to).kind != topology::DeviceKind::accelerator)
+    return;
+  usage.share_channels(2, placer.place(std::array{from, to}).tuner->facts().channels);
+}
+
 UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t connection,
                                       UsageBuilder::Grain grain, Activity& out) const {
   UsageBuilder usage = this->usage(grain);
+  share_channels(from, to, usage);
   usage.add_message(
       {.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
   as_message(usage, out);

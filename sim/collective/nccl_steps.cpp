@@ -23,7 +23,8 @@ void join_nics(const Placement& placement, StepPlan& plan) {
 }  // namespace
 
 std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, DeviceId to) const {
-  const UsageBuilder usage(impl_->router);
+  UsageBuilder usage(impl_->router);
+  impl_->share_channels(from, to, usage);
   // No part is empty; an empty message has one part.
   const std::int64_t parts = std::clamp<std::int64_t>(bytes.value(), 1, usage.connections(from, to));
   std::vector<StepMessage> out;
@@ -72,7 +73,9 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       impl_->route(wire, choice, placement, gpus, whole);
       impl_->limit(whole, timing);
     }
-    StepPlan plan = direct_steps(impl_->usage(), wire, payload, placement, timing);
+    UsageBuilder usage = impl_->usage();
+    usage.share_channels(placement.ranks, placement.tuner->facts().channels);
+    StepPlan plan = direct_steps(usage, wire, payload, placement, timing);
     plan.choice = choice;
     return plan;
   }
@@ -102,6 +105,7 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
   usage.finish(1, out.usage);
   if (message.plain) {
     as_message(usage, out);
+    impl_->share_channels(gpus[message.from], gpus[message.to], usage);
     const double parts = usage.connections(gpus[message.from], gpus[message.to]);
     out.weight /= parts;
     out.cap = BytesPerSecond(impl_->copied(usage, 1) / parts);

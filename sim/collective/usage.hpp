@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -62,7 +64,7 @@ class UsageBuilder {
     if (query.from_nic.valid() && query.to_nic.valid()) return add(query, coefficient);
     topology::RouteQuery any = query;
     any.from_nic = any.to_nic = DeviceId{};
-    add_message(any, coefficient);
+    divide(any, coefficient, nics_between(query.from, query.to));
   }
   // `count` channels together, whose numbers are `apart` from each other: each has a connection of its own.
   void add_channels(topology::RouteQuery query, double coefficient, int count, int apart) {
@@ -71,20 +73,30 @@ class UsageBuilder {
     for (int i = 0; i < count; ++i, query.connection += static_cast<std::uint64_t>(apart))
       add_hop(query, coefficient / count);
   }
-  // The same, with a connection for each NIC that belongs to the two ends alone: NCCL opens a channel to a
-  // peer for each NIC that it needs to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
-  void add_message(topology::RouteQuery query, double coefficient) {
-    const std::uint32_t parts = connections(query.from, query.to);
-    const std::uint64_t first = query.connection * parts;
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      query.connection = first + part;
-      add(query, coefficient / parts);
-    }
+  // The same over the connections that NCCL opens to a peer.
+  void add_message(const topology::RouteQuery& query, double coefficient) {
+    divide(query, coefficient, connections(query.from, query.to));
   }
+  // Messages that follow are between this many ranks, over a communicator of so many channels.
+  void share_channels(std::uint32_t ranks, int channels) {
+    ranks_ = ranks;
+    channels_ = std::bit_ceil(static_cast<std::uint32_t>(std::max(channels, 1)));
+  }
+  // To a peer in another box NCCL opens a channel for each NIC that belongs to the two ends alone and for
+  // every 14 GB/s of them (NCCL_P2P_PER_CHANNEL_NET_BW), up to a power of two, and fewer where eight ranks to
+  // a channel would not find room (NCCL 2.30 graph/paths.cc, ncclTopoGetNchannels,
+  // ncclTopoComputeP2pChannels). Where no route depends on its connection, more of them would take the same
+  // path.
   [[nodiscard]] std::uint32_t connections(DeviceId from, DeviceId to) const {
-    const topology::Topology& t = router_.topology();
-    return t.device(from).node == t.device(to).node ? 1
-                                                    : std::max(router_.nics_of(from), router_.nics_of(to));
+    constexpr double kOfOne = 14;  // GB/s
+    const std::uint32_t nics = nics_between(from, to);
+    if (topology().device(from).node == topology().device(to).node || !by_connection()) return nics;
+    const double whole = std::floor(nics * router_.nic_rate(from).value() / 1e9);
+    const std::uint32_t wanted =
+        std::bit_ceil(std::max(nics, static_cast<std::uint32_t>(std::ceil(whole / kOfOne))));
+    std::uint32_t opened = std::min(wanted, channels_);
+    while (opened > 1 && opened * ((ranks_ + 7) / 8) > channels_) opened /= 2;
+    return std::max(opened, nics);
   }
   void add(LinkId link, double coefficient, std::uint32_t times = 1) {
     if (grain_ == Grain::stretches) {
@@ -138,6 +150,19 @@ class UsageBuilder {
     return domain == DeviceId::kNone || domain != router_.scale_up_domain(query.to);
   }
 
+  [[nodiscard]] std::uint32_t nics_between(DeviceId from, DeviceId to) const {
+    const topology::Topology& t = topology();
+    return t.device(from).node == t.device(to).node ? 1
+                                                    : std::max(router_.nics_of(from), router_.nics_of(to));
+  }
+  void divide(topology::RouteQuery query, double coefficient, std::uint32_t parts) {
+    const std::uint64_t first = query.connection * parts;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      query.connection = first + part;
+      add(query, coefficient / parts);
+    }
+  }
+
   const topology::Router& router_;
   Grain grain_;
   const std::atomic<bool>* stop_;
@@ -148,6 +173,7 @@ class UsageBuilder {
   Duration longest_{};
   bool watches_hosts_ = false;
   int connections_ = 1;
+  std::uint32_t ranks_ = 2, channels_ = 1;
   std::vector<SocketHop> socket_hops_;
 };
 }  // namespace topsim::collective

@@ -50,6 +50,15 @@ std::uint32_t Router::nics_of(DeviceId device) const {
   return std::min(turns, impl_->nodes.shape(node).nics_per_accelerator());
 }
 
+BytesPerSecond Router::nic_rate(DeviceId device) const {
+  const Topology& t = impl_->topology;
+  double rate = 0;
+  if (const DeviceId nic = impl_->nearest_port(device, 0); nic.valid())
+    for (const LinkId link : t.links_from(nic))
+      if (t.device(t.link(link).to).node != t.device(nic).node) rate += t.link(link).line_rate.value();
+  return BytesPerSecond(rate);
+}
+
 Router::Standing Router::standing(std::uint32_t node) const {
   return impl_->sites->standing(node);
 }
