@@ -68,6 +68,18 @@ struct NcclModel::Impl {
                                         const TakeWay& take_way) const;
   LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
   void share_channels(DeviceId from, DeviceId to, UsageBuilder& usage) const;
+  // Payload a second of a message by the threads behind sockets, or by host memory where the two may not
+  // write to each other; 0: no limit.
+  [[nodiscard]] double message_cap(DeviceId from, DeviceId to, const UsageBuilder& usage) const;
+  [[nodiscard]] bool in_one_node(DeviceId a, DeviceId b) const {
+    return router.topology().device(a).node == router.topology().device(b).node;
+  }
+  [[nodiscard]] bool are_accelerators(DeviceId a, DeviceId b) const {
+    const auto is = [&](DeviceId id) {
+      return router.topology().device(id).kind == topology::DeviceKind::accelerator;
+    };
+    return is(a) && is(b);
+  }
   UsageBuilder message(DeviceId from, DeviceId to, std::uint64_t connection, UsageBuilder::Grain grain,
                        Activity& out) const;
 };

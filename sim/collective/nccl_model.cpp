@@ -6,6 +6,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/collective/nccl_impl.hpp"
+#include "sim/collective/ring_rates.hpp"
 #include "sim/collective/serving.hpp"
 
 namespace topsim::collective {
@@ -265,12 +266,16 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
 
 // Sends of a pipeline: its communicator has few ranks, and one in a box.
 void NcclModel::Impl::share_channels(DeviceId from, DeviceId to, UsageBuilder& usage) const {
-  const topology::Topology& t = router.topology();
-  if (!usage.by_connection() || t.device(from).node == t.device(to).node ||
-      t.device(from).kind != topology::DeviceKind::accelerator ||
-      t.device(to).kind != topology::DeviceKind::accelerator)
-    return;
+  if (!usage.by_connection() || in_one_node(from, to) || !are_accelerators(from, to)) return;
   usage.share_channels(2, placer.place(std::array{from, to}).tuner->facts().channels);
+}
+
+double NcclModel::Impl::message_cap(DeviceId from, DeviceId to, const UsageBuilder& usage) const {
+  if (!in_one_node(from, to)) return copied(usage, 1);
+  const std::uint32_t domain = router.scale_up_domain(from);
+  const bool nvlink = domain != DeviceId::kNone && domain == router.scale_up_domain(to);
+  if (nvlink || from == to || !are_accelerators(from, to)) return 0;
+  return host_memory_rate(placer.place(std::array{from, to}).tuner->facts()) * 1e9;
 }
 
 UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t connection,
@@ -280,8 +285,8 @@ UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t 
   usage.add_message(
       {.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
   as_message(usage, out);
-  out.cap = BytesPerSecond(copied(usage, 1));
-  out.host_copies = out.cap.value() > 0;
+  out.cap = BytesPerSecond(message_cap(from, to, usage));
+  out.host_copies = out.cap.value() > 0 && !in_one_node(from, to);
   return usage;
 }
 

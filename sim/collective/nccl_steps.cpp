@@ -105,10 +105,11 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
   usage.finish(1, out.usage);
   if (message.plain) {
     as_message(usage, out);
-    impl_->share_channels(gpus[message.from], gpus[message.to], usage);
-    const double parts = usage.connections(gpus[message.from], gpus[message.to]);
+    const DeviceId from = gpus[message.from], to = gpus[message.to];
+    impl_->share_channels(from, to, usage);
+    const double parts = usage.connections(from, to);
     out.weight /= parts;
-    out.cap = BytesPerSecond(impl_->copied(usage, 1) / parts);
+    out.cap = BytesPerSecond(impl_->message_cap(from, to, usage) / parts);
     return;
   }
   out.cap = message.rate_cap;

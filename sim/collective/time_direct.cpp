@@ -96,6 +96,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     if (options.pair_channels && facts.nodes == 1 && nvlink && nvidia && !ll)
       t.cap = pair_channels(bytes, channels_of_pair(facts), facts) *
               tuner.tree_channel_bandwidth(Protocol::simple) / 2 * 1e9;
+    if (facts.nodes == 1 && !nvlink) t.cap = host_memory_rate(facts) * 1e9;  // of neighbours over sockets
     return t;
   }
   if (facts.nodes > 1) {

@@ -50,4 +50,21 @@ TEST(Connections, TakeBothPortsOfANicOnTwoLeaves) {
     }
   EXPECT_EQ(ports, 2);
 }
+// Two sockets of four H200 each with NVLink only inside a socket: from GPU 3 to GPU 4 NCCL goes through host
+// memory, at 25.1 GB/s over two sockets (ring_rates.cpp), unless it is told to write.
+TEST(Connections, OverPcieAMessagePassesThroughHostMemory) {
+  const auto cap = [](std::size_t to, Overrides overrides) {
+    const Cluster box(boxes("h200-nvl-8", 1), overrides);
+    const auto gpus = box.topology.accelerators();
+    Activity activity;
+    box.nccl.lower_message(gpus[3], gpus[to], 0, activity);
+    EXPECT_FALSE(activity.host_copies);  // of sockets
+    return activity.cap.value() / 1e9;
+  };
+  EXPECT_NEAR(cap(4, {}), 25.1, 1e-9);
+  EXPECT_EQ(cap(2, {}), 0);
+  Overrides writes;
+  writes.p2p_level = PeerLevel::sys;
+  EXPECT_EQ(cap(4, writes), 0);
+}
 }  // namespace topsim::collective::connections_test

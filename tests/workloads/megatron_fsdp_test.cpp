@@ -129,13 +129,13 @@ TEST(MegatronFsdp, MemoryIsShardsEndsAndTwoLayers) {
   EXPECT_NEAR(parts.gradients, 4 * sizes().all() / 8 + 2 * 4 * layer, 1);
   EXPECT_NEAR(parts.optimizer, 12 * sizes().all() / 8, 1);
 }
-// 2 Psi + 16 Psi / 8 and one bucket, which holds all since it has 40 million elements or more of 157.
+// 2 Psi + 16 Psi / 8 and one bucket of 40 million elements or more: that of the words is one, whole.
 TEST(MegatronFsdp, MemoryOfStage2IsWholeWeightsAndABucket) {
   WorkloadSpec workload = sharded(2);
   workload.plan.micro_batch = 8;
   const MemoryParts parts = memory_use(workload, a100(), 8).peak();
   EXPECT_NEAR(parts.weights, 2 * sizes().all(), 1);
-  EXPECT_NEAR(parts.gradients, 4 * sizes().all() / 8 + 4 * 40e6, 1);
+  EXPECT_NEAR(parts.gradients, 4 * sizes().all() / 8 + 4 * head_parameters(complete(workload.model)), 1);
   EXPECT_NEAR(parts.optimizer, 12 * sizes().all() / 8, 1);
 }
 
@@ -206,6 +206,19 @@ TEST(MegatronFsdp, HybridShardsAreSummedOnce) {
         over_replicas += static_cast<double>(op.bytes.value());
     EXPECT_NEAR(over_replicas, 4 * sizes().all() / 8, 8) << zero;
   }
+}
+
+// With a vocabulary of 128,256 embedding and head have 13 times a bucket's parameters each, and either of
+// them is a bucket: 4 bytes for each of them beside the shards.
+TEST(MegatronFsdp, ABucketHoldsTheLargestGradientWhole) {
+  WorkloadSpec workload = sharded(2);
+  workload.model.hidden = 4096, workload.model.vocab = 128256;
+  workload.model = complete(workload.model);
+  const ModelSpec& model = workload.model;
+  const double all = 4 * layer_parameters(model).total() + embedding_parameters(model) +
+                     head_parameters(model) + final_norm_parameters(model);
+  const MemoryParts parts = memory_use(workload, a100(), 8).peak();
+  EXPECT_NEAR(parts.gradients, 4 * all / 8 + 4.0 * 128256 * 4096, 1);
 }
 
 std::string refusal(const WorkloadSpec& workload) {

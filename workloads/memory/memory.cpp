@@ -154,9 +154,10 @@ double whole_share(const Plan& plan, int stage, const StageParameters& held, boo
   return most / all;
 }
 
-// The largest matrix that a product of the backward pass gives a gradient, on one rank.
-double largest_matrix(const ModelSpec& model, const Plan& plan) {
-  double largest = head_parameters(model) / plan.tp;
+// The largest matrix that a product of the backward pass gives a gradient, on one rank. `ends`: it may be the
+// embedding or the head.
+double largest_matrix(const ModelSpec& model, const Plan& plan, bool ends) {
+  double largest = ends ? head_parameters(model) / plan.tp : 0;
   const double joined = plan.gate_apart ? 2 : 1;
   for (int i = 0; i < model.layers; ++i) {
     const LayerParameters layer = layer_parameters(model, kind_of(model, i));
@@ -173,10 +174,10 @@ struct GradientBuffers {
   double lasting = 0, passing = 0;
 };
 GradientBuffers gradient_buffers(const ModelSpec& model, const Plan& plan, const std::vector<double>& units,
-                                 double parameters, double share) {
+                                 double parameters, double share, bool ends) {
   // A compiled loop that computes nothing beside its reductions has one matrix' gradient whole.
   if (plan.loops_over_layers && !plan.overlap_grad_reduce)
-    return {0, largest_matrix(model, plan) * bytes_of(plan.activations)};
+    return {0, largest_matrix(model, plan, ends) * bytes_of(plan.activations)};
   if (plan.shards.by_unit || plan.shards.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
@@ -194,7 +195,10 @@ GradientBuffers gradient_buffers(const ModelSpec& model, const Plan& plan, const
   if (plan.bucket_copies <= 0) return {};
   // If gradients are copied into buckets and back, all buckets exist all the time; else one.
   if (plan.bucket_copies > 1) return {plan.kept_gradient_bytes * parameters, 0};
-  return {plan.gradient_bytes * std::min(parameters, plan.bucket_elements), 0};
+  // A bucket holds whole gradients, however large (Megatron-FSDP's param_and_grad_buffer.py,
+  // _get_parameter_groups). DeepSpeed sends those that exceed it as they are.
+  const double whole = plan.buckets_never_exceed ? 0 : largest_matrix(model, plan, ends);
+  return {plan.gradient_bytes * std::min(parameters, std::max(plan.bucket_elements, whole)), 0};
 }
 // What a stage trains: of the parameters that replicas share, and of the routed experts on ranks of their
 // own.
@@ -323,7 +327,7 @@ MemoryParts stage_memory(const ModelSpec& model, const Plan& plan, int stage) {
         bytes_of(plan.activations);
   const GradientBuffers buffers =
       gradient_buffers(model, plan, layers_of(reduced), trained.dense + (joined ? trained.routed : 0),
-                       whole_share(plan, stage, held, joined));
+                       whole_share(plan, stage, held, joined), held.embedding || held.last);
   const double reduced_gradients = kept_gradients(plan, trained);
   parts.gradients = reduced_gradients + buffers.lasting;
   const double updates =
