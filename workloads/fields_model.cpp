@@ -153,6 +153,10 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("prediction_layers", &ModelSpec::prediction_layers,
                  "multi-token prediction: modules behind the last layer, each a projection of 2 x hidden, a "
                  "layer and a pass through the LM head",
+                 between(0, 64),
+                 default_text("published_predictions in a pretraining under Megatron since 2025, else 0"))
+          .field("published_predictions", &ModelSpec::published_predictions,
+                 "modules of multi-token prediction that the published model was pretrained with",
                  between(0, 64))
           .field("experts", &ModelSpec::experts, "mixture of experts")
           .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")

@@ -244,6 +244,8 @@ struct Framework : KernelFacts, ExchangeFacts {
   Duration graph_launch{2'000'000};
   bool cuda_graph = false;
   bool synchronises_p2p = false;  // the host waits for every exposed pipeline message
+  // A pretraining has the modules of multi-token prediction that the published model's had.
+  bool trains_predictions = false;
 };
 
 // All rows; names repeat, releases of one name newest first.

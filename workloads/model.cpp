@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/framework.hpp"
+
 namespace topsim::workloads {
 
 ModelSpec complete(ModelSpec model) {
@@ -17,6 +19,9 @@ ModelSpec complete(ModelSpec model) {
 
 ModelSpec complete_model(const WorkloadSpec& workload) {
   ModelSpec model = complete(workload.model);
+  if (!model.prediction_layers && model.published_predictions > 0 && workload.task == Task::pretrain &&
+      framework_of(workload).trains_predictions)
+    model.prediction_layers = model.published_predictions;
   model.sequence = std::max(model.sequence, workload.sequence.value_or(0));
   return model;
 }
@@ -174,13 +179,13 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
   const double head = 2 * (predictions > 0 ? predictions : s) * h * model.vocab;
   const bool mixture = kind_of(model, model.layers - 1) == LayerKind::experts;
   const double module = 2 * s * (attention + (mixture ? sparse : dense) + 2 * h * h) + scores + head;
-  const double forward = 2 * s * matrices + model.layers * scores + head + model.prediction_layers * module;
+  const double forward = 2 * s * matrices + model.layers * scores + head + predictions_of(model) * module;
   return 3 * forward;
 }
 
 double inference_flops_per_request(const ModelSpec& model, int queries, int keys, bool causal_half) {
   const double h = model.hidden, v = model.vocab;
-  if (model.prediction_layers > 0) {  // no part of generation
+  if (predictions_of(model) > 0) {  // no part of generation
     ModelSpec plain = model;
     plain.prediction_layers = 0;
     return inference_flops_per_request(plain, queries, keys, causal_half);

@@ -288,7 +288,7 @@ struct Plan : KernelFacts, ExchangeFacts {
 // the head there (Megatron-Core, GPTModel: an embedding where mtp_process). Its gradients are summed with the
 // first stage's.
 [[nodiscard]] inline bool copies_embedding(const ModelSpec& model, const Plan& plan) {
-  return model.prediction_layers > 0 && !plan.inference() && plan.pp > 1 && !plan.ends_meet() &&
+  return predictions_of(model) > 0 && !plan.inference() && plan.pp > 1 && !plan.ends_meet() &&
          !model.tied_embeddings;
 }
 }  // namespace topsim::workloads

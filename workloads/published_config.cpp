@@ -237,6 +237,7 @@ std::string model_of(const Node& root, const Family& family) {
   model.add("attention", attention_of(root, family));
   model.add("dense_layers", whole(root, {"first_k_dense_replace"}));
   model.add("experts", experts_of(root, family.type));
+  model.add("published_predictions", whole(root, {"num_nextn_predict_layers"}));
   return model.text();
 }
 

@@ -110,11 +110,17 @@ struct ModelSpec {
   bool parallel_residual = false;        // x + attention(norm(x)) + network(norm(x))
   bool shared_norm = true;               // ... of one norm (PaLM, GPT-J), else of two (GPT-NeoX-20B)
   AttentionSpec attention;
-  int dense_layers = 0;       // mixture-of-experts models: leading layers with a dense FFN
-  int prediction_layers = 0;  // multi-token prediction: modules of a layer and a pass through the LM head
+  int dense_layers = 0;  // mixture-of-experts models: leading layers with a dense FFN
+  // Multi-token prediction: modules of a layer and a pass through the LM head. Unset: in a pretraining as
+  // many as the published model's had, where the framework trains them (complete_model).
+  std::optional<int> prediction_layers;
+  int published_predictions = 0;
   ExpertSpec experts;
   int sequence = 0;  // used when the workload gives none
 };
+[[nodiscard]] inline int predictions_of(const ModelSpec& model) {
+  return model.prediction_layers.value_or(0);
+}
 
 struct RecomputeSpec {
   RecomputeKind kind = RecomputeKind::none;

@@ -66,7 +66,7 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
     set_host_time(pieces.layer[index], kind, model, plan, plan.recompute_of(false));
     set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute_of(full));
   }
-  if (model.prediction_layers > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
+  if (predictions_of(model) > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
   if (plan.smaller > 0) {
     Plan fewer = plan;
     --fewer.micro_batch, fewer.smaller = 0;

@@ -63,6 +63,7 @@ TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
   WorkloadSpec workload = small_moe(1, 4);
   workload.plan.pp = 2;
   workload.plan.virtual_stages = 1;
+  workload.plan.stage_layers = {2, 2};
   const auto last = [&] { return memory_use(workload, h100(), 8).stages.back().weights; };
   const auto sums = [&] {
     return collectives(training_step(workload, h100(), 8), Dimension::embedding).size();
@@ -116,6 +117,49 @@ TEST(Prediction, GathersTheProjectionsInputsAndColumns) {
   const PiecePair module = prediction(workload.model, plan, ComputeModel(accelerator, {}), {}, {}, {});
   EXPECT_DOUBLE_EQ(sent(module.forward), 3 * s);
   EXPECT_DOUBLE_EQ(sent(module.backward), 5 * s);
+}
+
+// What a published model was pretrained with is trained where its framework has such modules.
+TEST(Prediction, IsPartOfAPretrainingThatHadIt) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.model.published_predictions = 1;
+  const auto modules = [](WorkloadSpec of) { return predictions_of(complete_model(of)); };
+  workload.framework = "megatron@2025";
+  EXPECT_EQ(modules(workload), 1);
+  WorkloadSpec other = workload;
+  other.model.prediction_layers = 0;
+  EXPECT_EQ(modules(other), 0);
+  for (const Task task : {Task::finetune, Task::lora, Task::prefill, Task::decode}) {
+    other = workload, other.task = task;
+    EXPECT_EQ(modules(other), 0) << static_cast<int>(task);
+  }
+  for (const char* name : {"fsdp", "megatron@2024", "deepspeed"}) {
+    other = workload, other.framework = name;
+    EXPECT_EQ(modules(other), 0) << name;
+  }
+}
+
+// Megatron-Bridge's layouts of DeepSeek-V3, recipes/deepseek/deepseek_v3.py: 61 layers, a module at the end.
+TEST(Prediction, StandsForTwoLayersWhereStagesAreDivided) {
+  WorkloadSpec workload = small_moe(1, 1);
+  workload.model.layers = 61;
+  workload.model = complete(workload.model);
+  workload.plan.virtual_stages = 1;
+  const auto stages = [&](int pp) {
+    workload.plan.pp = pp;
+    return resolve(workload, static_cast<std::uint32_t>(8 * pp)).stage_layers;
+  };
+  EXPECT_EQ(stages(4), (std::vector{15, 16, 15, 15}));
+  workload.model.prediction_layers = 1;
+  EXPECT_EQ(stages(4), (std::vector{16, 16, 16, 13}));
+  EXPECT_EQ(stages(8), (std::vector{8, 8, 8, 8, 8, 8, 8, 5}));
+  std::vector sixteen(16, 4);
+  sixteen.back() = 1;
+  EXPECT_EQ(stages(16), sixteen);
+  // A layer a stage and none in the last one leave no two: the split of a model without the module.
+  std::vector many(62, 1);
+  many.back() = 0;
+  EXPECT_EQ(stages(62), many);
 }
 
 // FC1, activation and casts in one kernel: what passes through memory between the products is gone; the

@@ -47,7 +47,7 @@ TEST(PublishedConfig, DeepSeekHasLatentAttentionAndExperts) {
       "129280, \"gated_ffn\": true, \"attention\": {\"kind\": \"mla\", \"q_lora_rank\": 1536, "
       "\"kv_lora_rank\": 512, \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64, \"v_head_dim\": 128}, "
       "\"dense_layers\": 3, \"experts\": {\"count\": 256, \"top_k\": 8, \"shared\": 1, \"ffn\": 2048, "
-      "\"node_limit\": 4}}");
+      "\"node_limit\": 4}, \"published_predictions\": 1}");
 }
 
 // Qwen2 states a window and does not use it; every layer of a list that sees all leaves none.

@@ -32,7 +32,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
         2 * element * rows_of(plan) * model.hidden +
         layer_activation_bytes(model, plan, plan.recompute_of(again > 0), kind_of(model, model.layers - 1)) +
         head;
-    bytes += head + (plan.inference() ? 0 : model.prediction_layers) * module;
+    bytes += head + (plan.inference() ? 0 : predictions_of(model)) * module;
   }
   return bytes;
 }

@@ -66,7 +66,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       if (plan.experts.on_own_ranks) result.routed += result.routed_units.back() = routed;
     }
     const bool last = global == plan.global_stages() - 1;
-    for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
+    for (int i = 0; last && !plan.inference() && i < predictions_of(model); ++i) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, model.layers - 1));
       const double routed = layer.routed() / (plan.ep * plan.etp);
       const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model, plan.tp) : 0;

@@ -79,7 +79,7 @@ void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& pla
       mistakes.add("predictions_per_sequence",
                    fmt::format("{} of a sequence of {} tokens", *predicted, plan.sequence),
                    "at most the sequence; left out it is all of it");
-    else if (workload.model.prediction_layers > 0)
+    else if (predictions_of(workload.model) > 0)
       mistakes.add("predictions_per_sequence",
                    "modules of multi-token prediction are trained on all tokens of a causal model",
                    "leave it out, or set model.prediction_layers to 0");

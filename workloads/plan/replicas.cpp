@@ -130,7 +130,7 @@ void set_buckets(const WorkloadSpec& workload, const Framework& defaults, Plan& 
     plan.wrap_least = *spec.wrap_least;
     const bool first = defaults.family == FrameworkFamily::fsdp && !defaults.copies_gathered;
     if (!first || !plan.shards.by_unit || plan.pp > 1 || workload.task == Task::lora ||
-        workload.model.experts.count > 0 || workload.model.prediction_layers > 0)
+        workload.model.experts.count > 0 || predictions_of(workload.model) > 0)
       mistakes.add(
           "plan.wrap_least",
           "only the first FSDP's sharded and trained parameters of a dense model come in units by size",

@@ -12,8 +12,15 @@ namespace {
 // Layers of each stage where the scenario has no list. What does not divide goes to the middle: the ends,
 // with embedding and LM head, have fewer, the last one first. 126 layers on 64 stages are 1, 62 times 2, 1:
 // what Megatron's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split make of
-// them.
-std::vector<int> spread(int layers, int stages) {
+// them. A module of multi-token prediction with its own pass through the head stands for two layers of the
+// last stage: 61 layers and one on 16, 8 and 4 stages are 15 x 4 and 1, 7 x 8 and 5, 3 x 16 and 13, as
+// Megatron-Bridge lays DeepSeek-V3 out (recipes/deepseek/deepseek_v3.py).
+std::vector<int> spread(int layers, int stages, int modules) {
+  if (modules > 0) {
+    std::vector<int> each = spread(layers + 2 * modules, stages, 0);
+    each.back() -= 2 * modules;
+    if (each.back() >= 0) return each;
+  }
   std::vector<int> each(static_cast<std::size_t>(stages), layers / stages);
   const int rest = layers % stages, first = (stages - rest) / 2;
   for (int i = 0; i < rest; ++i) ++each[static_cast<std::size_t>(first + i)];
@@ -27,7 +34,8 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
   const int layers = workload.model.layers;
   const int stages = plan.pp * virtual_stages;
   if (given.empty()) {
-    if (stages <= layers + 2) return spread(layers, stages);
+    if (stages <= layers + 2)
+      return spread(layers, stages, plan.inference() ? 0 : predictions_of(workload.model));
     const std::string what = virtual_stages > 1
                                  ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
                                  : fmt::format("pp = {}", plan.pp);

@@ -42,7 +42,7 @@ schedule::PassCosts modelled(const ModelSpec& model, const Plan& plan, const Ste
   if (stage == 0) times.add(pieces.embedding);
   for (int i = 0; i < layers; ++i) times.add(pieces.layer_at(kind_of(model, first + i), i < recomputed));
   if (stage == plan.pp - 1) {
-    for (int i = 0; i < model.prediction_layers; ++i) times.add(pieces.prediction_at(i));
+    for (int i = 0; i < predictions_of(model); ++i) times.add(pieces.prediction_at(i));
     times.add(pieces.head);
   }
   return times.costs();

@@ -121,7 +121,7 @@ class StageProgram {
       walk(pieces_.head, alone(shares_table(model_, plan_) ? 0 : head_parameters(model_) / plan_.tp));
       result.ends += result.unit_gradients.back();
     }
-    for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
+    for (int i = 0; chunk.last && !plan_.inference() && i < predictions_of(model_); ++i)
       walk(pieces_.prediction_at(i));
     for (int i = chunk.layers - 1; i >= 0; --i) {
       const LayerKind kind = kind_of(model_, chunk.first_layer + i);

@@ -47,7 +47,7 @@ void find_long_sequence(const workloads::WorkloadSpec& workload, std::vector<rep
 
 // Engines let these modules propose tokens that the model then checks, several in a step.
 void find_speculation(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
-  if (!workloads::serves(workload.task) || workload.model.prediction_layers == 0) return;
+  if (!workloads::serves(workload.task) || predictions_of(workload.model) == 0) return;
   out.push_back(
       {Severity::note,
        "prediction_layers has no effect: a decode step yields one token of each request, without "

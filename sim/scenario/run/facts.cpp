@@ -116,12 +116,19 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   complete.host = workloads::host_facts(topology, catalogue);
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
-  facts.left_open = left_open_json(complete, plan);
+  workloads::WorkloadSpec given = complete;
+  given.model.prediction_layers = workload.model.prediction_layers;
+  facts.left_open = left_open_json(given, plan);
   const std::uint32_t model = topology.device(topology.accelerators().front()).model;
   facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
   facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
   say_assumptions(complete, topology, catalogue, plan, facts);
+  if (const int modules = predictions_of(complete.model); modules > 0 && !workload.model.prediction_layers)
+    facts.assumed.push_back({fmt::format("multi-token prediction by {} module{}, as the published model was "
+                                         "pretrained (prediction_layers)",
+                                         modules, modules > 1 ? "s" : ""),
+                             "workload.model.prediction_layers"});
   facts.headline += kDot + model_text(complete.model) + plan_text(plan, workload);
   facts.equal_bubble_known = !plan.inference() && traits(plan.schedule).equal_bubble_known;
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);

@@ -6,6 +6,7 @@
 #include "sim/config/object.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/framework.hpp"
+#include "workloads/model.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -47,6 +48,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workload.framework = workloads::full_name(release);
   fill(workload.sequence, plan.sequence);
   fill(workload.model.attention.kernel, plan.attention);
+  workload.model.prediction_layers = workloads::complete_model(workload).prediction_layers;
   if (workload.compute.graph_parts.empty()) fill(workload.compute.cuda_graph, plan.host.graph);
   fill(spec.dp, plan.dp);
   fill(spec.micro_batch, plan.micro_batch);
