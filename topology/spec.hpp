@@ -97,15 +97,15 @@ struct LinkSpec {
   std::string source;
 };
 
-// Facts of links and models of an explicit topology that the catalogue does not have.
+// Facts of links and models of an explicit topology that the catalogue does not have, or has otherwise.
 struct LinkTypeSpec {
   std::string id, label, source, transport;
 };
 struct ModelSpec {
   std::string id;
-  int compute_capability = 0;
+  int compute_capability = 0;  // 0: the catalogue's
   bool gpu_direct = true;
-  std::string cpu_family;
+  std::string cpu_family;  // empty: the model, if it is one
 };
 
 enum class PlacementKind { packed, spread, random, list };
@@ -123,8 +123,8 @@ struct TopologySpec {
   std::vector<LinkSpec> links;
   std::vector<LinkTypeSpec> link_types;
   std::vector<ModelSpec> models;
-  std::optional<bool> peer_to_peer;    // explicit: accelerators reach each other over PCIe; left out: yes
-  std::optional<bool> nvlink_sharp;    // explicit: the NVSwitches reduce; left out: no
+  std::optional<bool> peer_to_peer;    // explicit: peers reach each other over PCIe; left out: as drivers do
+  std::optional<bool> nvlink_sharp;    // explicit: the NVSwitches reduce; left out: as their model does
   std::string file;                    // or a cluster.json of `topsim topo export|import`
   std::optional<int> accelerators;     // how many of them the job uses when fewer than all
   std::optional<int> scale_up_domain;  // nodes that share one NVLink domain (NVL72: 18 trays of 4)

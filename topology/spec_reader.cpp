@@ -303,9 +303,11 @@ const config::Object<ModelSpec>& table(config::Type<ModelSpec>) {
   static const auto object =
       config::Object<ModelSpec>("model", "What a device model is to the library that drives it")
           .field("id", &ModelSpec::id, "what \"model\" of a device says", config::required())
-          .field("compute_capability", &ModelSpec::compute_capability, "70, 80, 90, 100; 0 when not NVIDIA")
+          .field("compute_capability", &ModelSpec::compute_capability, "70, 80, 90, 100; 0 when not NVIDIA",
+                 config::default_text("the catalogue's"))
           .field("gpu_direct", &ModelSpec::gpu_direct, "RDMA straight to and from accelerator memory")
-          .field("cpu_family", &ModelSpec::cpu_family, "as NCCL names it: intel-spr, amd, arm, ...");
+          .field("cpu_family", &ModelSpec::cpu_family, "as NCCL names it: intel-spr, amd, arm, ...",
+                 config::default_text("the model, if it is one"));
   return object;
 }
 
@@ -329,11 +331,13 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
           .field("devices", &TopologySpec::devices, "devices one by one")
           .field("links", &TopologySpec::links, "links one by one")
           .field("link_types", &TopologySpec::link_types, "kinds of links that the catalogue does not have")
-          .field("models", &TopologySpec::models, "what device models are to their driver")
+          .field("models", &TopologySpec::models,
+                 "what device models are to their driver, where the catalogue does not say it")
           .field("peer_to_peer", &TopologySpec::peer_to_peer,
-                 "explicit devices: accelerators reach each other over PCIe", config::default_text("true"))
+                 "explicit devices: accelerators reach each other over PCIe",
+                 config::default_text("as their driver allows"))
           .field("nvlink_sharp", &TopologySpec::nvlink_sharp, "explicit devices: the NVSwitches reduce",
-                 config::default_text("false"))
+                 config::default_text("as their model does"))
           .check(check_topology);
   return object;
 }

@@ -23,9 +23,10 @@ class Explicit {
 
   Topology build() {
     add_facts();
-    add_models();
+    for (const ModelSpec& m : spec_.models) builder_.model(m.id);  // in their order, which exports keep
     for (std::size_t i = 0; i < spec_.devices.size(); ++i) add_device(i);
-    add_buffers();
+    add_models();
+    heed_models();
     for (std::size_t i = 0; i < spec_.links.size(); ++i) add_link(i);
     choose_routing();
     builder_.facts().nic_latency =
@@ -59,32 +60,66 @@ class Explicit {
       f.fabric_kind = FabricKind::explicit_;
     for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source, t.transport});
     f.sharp = spec_.fabric.sharp;
-    f.peer_to_peer = spec_.peer_to_peer.value_or(true);
-    f.nvlink_sharp = spec_.nvlink_sharp.value_or(false);
   }
 
+  [[nodiscard]] static const std::string& model_of(const DeviceSpec& d) {
+    return d.model.empty() ? d.kind : d.model;
+  }
+
+  // What the catalogue says of a model.
+  [[nodiscard]] ModelFacts listed_facts(const std::string& id, DeviceKind kind) const {
+    ModelFacts facts;
+    if (kind == DeviceKind::accelerator)
+      if (const Accelerator* entry = hardware_.find_accelerator(id)) {
+        facts.compute_capability = entry->compute_capability;
+        facts.gpu_direct = entry->peer_to_peer;  // as in a recipe
+      }
+    if (kind == DeviceKind::fabric_switch)
+      if (const SwitchEntry* entry = hardware_.find_switch(id)) facts.buffer = entry->buffer;
+    if (kind == DeviceKind::cpu &&
+        std::find(kCpuFamilies.begin(), kCpuFamilies.end(), id) != kCpuFamilies.end())
+      facts.cpu_family = id;
+    return facts;
+  }
+
+  // "models" overrides the catalogue.
   void add_models() {
-    for (const ModelSpec& m : spec_.models)
-      builder_.model_facts(builder_.model(m.id),
-                           {.compute_capability = m.compute_capability,
-                            .gpu_direct = m.gpu_direct,
-                            .cpu_family = m.cpu_family,
-                            .peer_overhead = m.cpu_family.empty() ? 1 : hardware_.peer_overhead(m.cpu_family),
-                            .buffer = {}});
+    std::map<std::string, ModelFacts> models;
+    for (std::size_t i = 0; i < spec_.devices.size(); ++i) {
+      const std::string& id = model_of(spec_.devices[i]);
+      if (!models.contains(id)) models.emplace(id, listed_facts(id, kinds_[i]));
+    }
+    for (const ModelSpec& m : spec_.models) {
+      ModelFacts& facts = models[m.id];
+      if (m.compute_capability != 0) facts.compute_capability = m.compute_capability;
+      facts.gpu_direct = m.gpu_direct;
+      if (!m.cpu_family.empty()) facts.cpu_family = m.cpu_family;
+    }
+    for (auto& [id, facts] : models) {
+      if (!facts.cpu_family.empty()) facts.peer_overhead = hardware_.peer_overhead(facts.cpu_family);
+      builder_.model_facts(builder_.model(id), std::move(facts));
+    }
   }
 
-  // Of switches that the catalogue has.
-  void add_buffers() {
-    std::set<std::string> models;
-    for (std::size_t i = 0; i < spec_.devices.size(); ++i)
-      if (kinds_[i] == DeviceKind::fabric_switch) models.insert(spec_.devices[i].model);
-    for (const std::string& id : models) {
-      const Bytes buffer = hardware_.switch_buffer(id);
-      if (buffer.value() == 0) continue;
-      ModelFacts facts;
-      facts.buffer = buffer;
-      builder_.model_facts(builder_.model(id), facts);
+  // What the file leaves out of these two follows from its models.
+  void heed_models() {
+    bool peers = true, nvswitches = false, reduce = true;
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < spec_.devices.size(); ++i) {
+      const std::string& id = model_of(spec_.devices[i]);
+      const bool gpu = kinds_[i] == DeviceKind::accelerator, nvswitch = kinds_[i] == DeviceKind::nvswitch;
+      if ((!gpu && !nvswitch) || !seen.insert(id).second) continue;
+      if (gpu) {
+        const Accelerator* entry = hardware_.find_accelerator(id);
+        peers = peers && (entry == nullptr || entry->peer_to_peer);
+      } else {
+        const SwitchEntry* entry = hardware_.find_switch(id);
+        reduce = reduce && entry != nullptr && entry->sharp;
+        nvswitches = true;
+      }
     }
+    builder_.facts().peer_to_peer = spec_.peer_to_peer.value_or(peers);
+    builder_.facts().nvlink_sharp = spec_.nvlink_sharp.value_or(nvswitches && reduce);
   }
 
   void add_device(std::size_t i) {
@@ -103,7 +138,7 @@ class Explicit {
     auto& next = next_index_[std::tuple(out.kind, out.node, out.tier)];
     out.local = d.index ? static_cast<std::uint32_t>(*d.index) : next;
     next = out.local + 1;
-    out.model = builder_.model(d.model.empty() ? d.kind : d.model);
+    out.model = builder_.model(model_of(d));
     builder_.device(out, d.name.empty() ? path : d.name);
     if (const auto [first, fresh] = by_name_.emplace(d.name, i); !fresh)
       report(path + ".name",
@@ -156,19 +191,29 @@ class Explicit {
     return true;
   }
 
-  // Towards device `end`, as in a recipe (build.hpp): a length, or a switch that is slower than the measured
-  // figure, replaces it.
-  [[nodiscard]] Duration latency_of(const LinkSpec& l, const std::optional<LinkFigures>& known,
-                                    std::size_t end) const {
+  // Of one that the catalogue does not have, or that nobody names, the usual one of the link.
+  Duration switch_latency(std::size_t device, const std::string& link) {
+    const std::string& model = model_of(spec_.devices[device]);
+    const auto [known, fresh] = switch_latency_.try_emplace({model, link});
+    if (fresh) {
+      const SwitchEntry* entry = hardware_.find_switch(model);
+      known->second = entry != nullptr ? entry->port_to_port : hardware_.usual_switch_latency(link);
+    }
+    return known->second;
+  }
+
+  // Towards device `end`.
+  Duration latency_of(const LinkSpec& l, const std::optional<LinkFigures>& known, std::size_t begin,
+                      std::size_t end) {
     if (l.link.latency) return *l.link.latency;
-    const double metres = l.length.value_or(Metres{}).value();
-    const Duration fibre(
-        static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
-    if (!known) return fibre;
-    if (kinds_[end] == DeviceKind::cpu) return known->host_latency + fibre;
-    if (kinds_[end] != DeviceKind::fabric_switch) return known->latency + fibre;
-    const Duration box = hardware_.switch_latency(spec_.devices[end].model);
-    return known->hop && !l.length && box <= *known->hop ? *known->hop : box + known->fec + fibre;
+    const Duration cable = fibre(l.length.value_or(Metres{}));
+    if (!known) return cable;
+    if (kinds_[end] == DeviceKind::cpu) return known->host_latency + cable;
+    const bool up = kinds_[end] == DeviceKind::fabric_switch;
+    if (!up && kinds_[begin] != DeviceKind::fabric_switch) return known->latency + cable;
+    const Crossing crossing =
+        Hardware::crossing(*known, switch_latency(up ? end : begin, l.link.use), l.length);
+    return up ? crossing.to_switch : crossing.from_switch;
   }
 
   std::uint16_t type_of(const LinkSpec& l, const std::optional<LinkFigures>& known, LinkKind kind) {
@@ -194,11 +239,13 @@ class Explicit {
     out.count = static_cast<std::uint16_t>(l.count);
     out.line_rate = l.link.bandwidth ? *l.link.bandwidth : known->line_rate * static_cast<double>(l.count);
     // A bandwidth given by the user keeps the encoding and headers of the catalogue's link.
-    const double share = known ? known->capacity / known->line_rate : 1.0;
-    out.capacity = l.link.capacity.value_or(out.line_rate * share);
-    out.latency = latency_of(l, known, end);
-    out.type = type_of(l, known, out.kind);
     const auto has = [&](DeviceKind kind) { return kinds_[begin] == kind || kinds_[end] == kind; };
+    const auto share = [&] {
+      return (has(DeviceKind::nic) ? known->capacity_at_nic : known->capacity) / known->line_rate;
+    };
+    out.capacity = l.link.capacity.value_or(out.line_rate * (known ? share() : 1.0));
+    out.latency = latency_of(l, known, begin, end);
+    out.type = type_of(l, known, out.kind);
     if (known && kinds_[end] == DeviceKind::fabric_switch && !routing_) routing_ = known->routing;
     if (out.kind == LinkKind::infiniband) builder_.facts().fabric_is_infiniband = true;
     // A latency of the link is that of its hop: the NICs' part comes in addition.
@@ -262,7 +309,7 @@ class Explicit {
   void check_unused() {
     std::set<std::string> links, models;
     for (const LinkSpec& l : spec_.links) links.insert(l.link.use.empty() ? l.kind : l.link.use);
-    for (const DeviceSpec& d : spec_.devices) models.insert(d.model.empty() ? d.kind : d.model);
+    for (const DeviceSpec& d : spec_.devices) models.insert(model_of(d));
     for (std::size_t i = 0; i < spec_.link_types.size(); ++i)
       if (!links.contains(spec_.link_types[i].id))
         report(fmt::format("link_types[{}].id", i),
@@ -313,6 +360,7 @@ class Explicit {
   std::vector<Problem> problems_;
   Duration nic_base_{}, other_base_{};  // the longest of links with a NIC at an end, and of others
   std::optional<Routing> routing_;      // of the first cable to a switch that is in the catalogue
+  std::map<std::pair<std::string, std::string>, Duration> switch_latency_;  // by model and link
   std::map<std::string, std::size_t> by_name_;
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;

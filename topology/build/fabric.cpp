@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* kPath = "topology.fabric";
 
-Duration fibre(Metres length) {
-  return Duration(
-      static_cast<std::int64_t>(length.value() * static_cast<double>(kPropagationPerMetre.count())));
-}
-
 bool uplink_says_nothing(const LinkChoice& l) {
   return l.use.empty() && !l.bandwidth && !l.capacity && !l.latency;
 }

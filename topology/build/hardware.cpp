@@ -25,9 +25,9 @@ const auto& at(const std::string& path, LookUp look_up) {
   }
 }
 
-// What to write for a link that no switch names: switches of its kind with the slowest ports that are as
-// fast, else with the fastest.
-std::string stand_ins(const Catalogue& catalogue, const LinkEntry& link) {
+// For a link that no switch names: those of its kind with the slowest ports that are as fast, else with the
+// fastest, and the rate of these.
+std::pair<double, std::vector<std::string>> next_switches(const Catalogue& catalogue, const LinkEntry& link) {
   std::map<double, std::vector<std::string>> by_rate;
   for (const CatalogueEntry& entry : catalogue.entries()) {
     if (entry.category != "switch") continue;
@@ -37,14 +37,45 @@ std::string stand_ins(const Catalogue& catalogue, const LinkEntry& link) {
         rate = std::max(rate, spoken.line_rate.value());
     if (rate > 0) by_rate[rate].push_back(entry.id);
   }
+  if (by_rate.empty()) return {};
   auto nearest = by_rate.lower_bound(link.line_rate.value());
-  const bool as_fast = nearest != by_rate.end();
-  if (by_rate.empty()) return "name one: topsim list hardware names the switches of each fabric";
-  if (!as_fast) --nearest;
-  const auto& [rate, ids] = *nearest;
+  if (nearest == by_rate.end()) --nearest;
+  return *nearest;
+}
+
+// What to write for such a link.
+std::string stand_ins(const Catalogue& catalogue, const LinkEntry& link) {
+  const auto& [rate, ids] = next_switches(catalogue, link);
+  if (ids.empty()) return "name one: topsim list hardware names the switches of each fabric";
+  const bool as_fast = rate >= link.line_rate.value();
   return fmt::format("the {} ports, {:g} Gbit/s, are those of {}: name one, as \"switch\": \"{}\"{}",
                      as_fast ? "next faster" : "fastest", rate * 8e-9, fmt::join(ids, ", "), ids.front(),
                      as_fast ? "" : "; it is simulated as if it were as fast");
+}
+
+// Null: no switch speaks the link.
+const SwitchEntry* find_usual_switch(const Catalogue& catalogue, const LinkEntry& link) {
+  // Prefers switches made for the link to others that support it, these to Ethernet of the same speed (clouds
+  // do not publish theirs: EFA), and excludes chassis of line cards; then the one with the most ports, then
+  // the first by name.
+  constexpr int kMostPortsOfABox = 256;
+  const SwitchEntry* best = nullptr;
+  std::pair<int, int> best_rank;
+  for (const CatalogueEntry& entry : catalogue.entries()) {
+    if (entry.category != "switch") continue;
+    const SwitchEntry& candidate = catalogue.network_switch(entry.id);
+    const auto& links = candidate.links;
+    const bool speaks = std::find(links.begin(), links.end(), link.id) != links.end();
+    const std::string first = links.empty() ? std::string() : catalogue.link(links.front()).transport;
+    const bool ethernet = first == "roce" || first == "tcp";
+    if (!speaks && !(ethernet && candidate.port_rate == link.line_rate)) continue;
+    if (candidate.ports > kMostPortsOfABox) continue;
+    const std::pair rank(!speaks ? 0 : links.front() == link.id ? 2 : 1, candidate.ports);
+    if (best != nullptr && rank <= best_rank) continue;
+    best = &candidate;
+    best_rank = rank;
+  }
+  return best;
 }
 
 }  // namespace
@@ -58,20 +89,17 @@ const NicEntry& Hardware::nic(std::string_view id, const std::string& path) cons
 const SwitchEntry& Hardware::switch_entry(std::string_view id, const std::string& path) const {
   return at(path, [&]() -> const SwitchEntry& { return catalogue_.network_switch(id); });
 }
-const SwitchEntry* Hardware::find_switch(std::string_view id) const {
+bool Hardware::lists(std::string_view category, std::string_view id) const {
   const auto& all = catalogue_.entries();
-  const bool known = std::any_of(all.begin(), all.end(), [&](const CatalogueEntry& entry) {
-    return entry.category == "switch" && entry.id == id;
+  return std::any_of(all.begin(), all.end(), [&](const CatalogueEntry& entry) {
+    return entry.category == category && entry.id == id;
   });
-  return known ? &catalogue_.network_switch(id) : nullptr;
 }
-Bytes Hardware::switch_buffer(std::string_view id) const {
-  const SwitchEntry* found = find_switch(id);
-  return found != nullptr ? found->buffer : Bytes{};
+const Accelerator* Hardware::find_accelerator(std::string_view id) const {
+  return lists("accelerator", id) ? &catalogue_.accelerator(id) : nullptr;
 }
-Duration Hardware::switch_latency(std::string_view id) const {
-  const SwitchEntry* found = find_switch(id);
-  return found != nullptr ? found->port_to_port : Duration{};
+const SwitchEntry* Hardware::find_switch(std::string_view id) const {
+  return lists("switch", id) ? &catalogue_.network_switch(id) : nullptr;
 }
 const Accelerator& Hardware::accelerator(std::string_view id, const std::string& path) const {
   return at(path, [&]() -> const Accelerator& { return catalogue_.accelerator(id); });
@@ -117,34 +145,32 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
 }
 
 const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::string& path) const {
-  // Prefers switches made for the link to others that support it, these to Ethernet of the same speed (clouds
-  // do not publish theirs: EFA), and excludes chassis of line cards; then the one with the most ports, then
-  // the first by name.
-  constexpr int kMostPortsOfABox = 256;
-  const SwitchEntry* best = nullptr;
-  std::pair<int, int> best_rank;
-  const BytesPerSecond rate = at(path, [&]() -> const LinkEntry& { return catalogue_.link(link); }).line_rate;
-  for (const CatalogueEntry& entry : catalogue_.entries()) {
-    if (entry.category != "switch") continue;
-    const SwitchEntry& candidate = catalogue_.network_switch(entry.id);
-    const auto& links = candidate.links;
-    const bool speaks = std::find(links.begin(), links.end(), link) != links.end();
-    const std::string first = links.empty() ? std::string() : catalogue_.link(links.front()).transport;
-    const bool ethernet = first == "roce" || first == "tcp";
-    if (!speaks && !(ethernet && candidate.port_rate == rate)) continue;
-    if (candidate.ports > kMostPortsOfABox) continue;
-    const std::pair rank(!speaks ? 0 : links.front() == link ? 2 : 1, candidate.ports);
-    if (best != nullptr && rank <= best_rank) continue;
-    best = &candidate;
-    best_rank = rank;
-  }
-  if (best != nullptr) return *best;
+  const LinkEntry& entry = at(path, [&]() -> const LinkEntry& { return catalogue_.link(link); });
+  if (const SwitchEntry* best = find_usual_switch(catalogue_, entry)) return *best;
   throw ConfigError({Problem{{},
                              path,
                              fmt::format("no switch of the catalogue speaks {}", link),
                              {},
-                             stand_ins(catalogue_, catalogue_.link(link)),
+                             stand_ins(catalogue_, entry),
                              {}}});
+}
+
+Duration Hardware::usual_switch_latency(const std::string& link) const {
+  const LinkEntry& entry = catalogue_.link(link);
+  if (const SwitchEntry* usual = find_usual_switch(catalogue_, entry)) return usual->port_to_port;
+  const auto& [rate, ids] = next_switches(catalogue_, entry);
+  return ids.empty() ? Duration{} : catalogue_.network_switch(ids.front()).port_to_port;
+}
+
+Crossing Hardware::crossing(const LinkFigures& link, Duration box, std::optional<Metres> length) {
+  if (link.hop && !length && box <= *link.hop) return {*link.hop, link.latency};
+  const Duration cable = fibre(length.value_or(FabricSpec{}.cable_length(0)));
+  return {box + link.fec + cable, link.latency + cable};
+}
+
+Duration fibre(Metres length) {
+  return Duration(
+      static_cast<std::int64_t>(length.value() * static_cast<double>(kPropagationPerMetre.count())));
 }
 
 std::vector<std::string> Hardware::nodes_with_nics(std::string_view accelerator, int count) const {

@@ -35,6 +35,11 @@ struct LinkFigures {
   return kind == LinkKind::infiniband ? Routing::adaptive : Routing::ecmp;
 }
 
+// What a message takes over a cable and through a switch at its end, and over the cable alone.
+struct Crossing {
+  Duration to_switch{}, from_switch{};
+};
+
 class Hardware {
  public:
   explicit Hardware(const Catalogue& catalogue, const BuildOptions& options = {})
@@ -48,10 +53,9 @@ class Hardware {
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id, const std::string& path) const;
   // Nodes of these accelerators with so many NICs for the fabric, or so many ports of theirs.
   [[nodiscard]] std::vector<std::string> nodes_with_nics(std::string_view accelerator, int count) const;
-  // What the ports of that switch share; 0: it, or its buffer, is not known.
-  [[nodiscard]] Bytes switch_buffer(std::string_view id) const;
-  // Port to port, without cables; 0 as above.
-  [[nodiscard]] Duration switch_latency(std::string_view id) const;
+  // Null: the catalogue has none of that name. Devices given one by one may be called anything.
+  [[nodiscard]] const Accelerator* find_accelerator(std::string_view id) const;
+  [[nodiscard]] const SwitchEntry* find_switch(std::string_view id) const;
   [[nodiscard]] double peer_overhead(std::string_view cpu_family) const {
     return catalogue_.peer_overhead(cpu_family);
   }
@@ -63,15 +67,23 @@ class Hardware {
   }
   // The usual switch for a link when the scenario names none.
   [[nodiscard]] const SwitchEntry& usual_switch(const std::string& link, const std::string& path) const;
+  // Of a switch whose model nobody says: that of the link's usual one, else of the next faster.
+  [[nodiscard]] Duration usual_switch_latency(const std::string& link) const;
+  // `box`: the switch, port to port. As in a recipe: a length, or a switch slower than the measured hop,
+  // replaces that.
+  [[nodiscard]] static Crossing crossing(const LinkFigures& link, Duration box, std::optional<Metres> length);
   // Runs the cable at no more than `rate` (a slower port at one end).
   [[nodiscard]] static LinkFigures limited(LinkFigures figures, BytesPerSecond rate);
 
  private:
-  [[nodiscard]] const SwitchEntry* find_switch(std::string_view id) const;
+  [[nodiscard]] bool lists(std::string_view category, std::string_view id) const;
 
   const Catalogue& catalogue_;
   std::optional<PacketBytes> ethernet_, infiniband_;
 };
+
+// Of light through cables.
+[[nodiscard]] Duration fibre(Metres length);
 
 // `count` cables as one Link.
 [[nodiscard]] Link bundle(const LinkFigures& figures, std::uint16_t type, int count, bool at_nic = false);

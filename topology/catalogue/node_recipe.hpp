@@ -1,7 +1,9 @@
 // A complete node as data: enough for the topology builder to build any node without a line of C++ for it.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -37,10 +39,13 @@ struct ScaleUp {
   friend bool operator==(const ScaleUp&, const ScaleUp&) = default;
 };
 
+// Of CPUs, as NCCL's tuner tells them apart.
+inline constexpr std::array<std::string_view, 8> kCpuFamilies = {
+    "intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd", "arm", "power9"};
+
 struct HostRecipe {
-  std::string cpu;  // "2x Intel Xeon Platinum 8480C"
-  // For NCCL's tuner: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9.
-  std::string family;
+  std::string cpu;     // "2x Intel Xeon Platinum 8480C"
+  std::string family;  // one of kCpuFamilies
   int sockets = 1;
   int numa_nodes = 1;       // of all sockets, for readers of the catalogue
   std::string socket_link;  // catalogue link of one inter-socket link: "upi-spr"; empty with one socket

@@ -71,8 +71,7 @@ static const config::Object<HostRecipe>& table(Type<HostRecipe>) {
       config::Object<HostRecipe>("host", "Processors and their memory")
           .field("cpu", &HostRecipe::cpu, "for people", config::required())
           .field("family", &HostRecipe::family, "for NCCL's tuner", config::required(),
-                 config::one_of({"intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd",
-                                 "arm", "power9"}))
+                 config::one_of({kCpuFamilies.begin(), kCpuFamilies.end()}))
           .field("sockets", &HostRecipe::sockets, "processors", config::at_least(1))
           .field("numa_nodes", &HostRecipe::numa_nodes, "of all sockets", config::at_least(1))
           .field("socket_link", &HostRecipe::socket_link, "catalogue link between sockets")

@@ -73,15 +73,19 @@ Duration host_part(const topology::Catalogue& catalogue, const Topology& topolog
   return part;
 }
 
+bool listed(const topology::Catalogue& catalogue, std::string_view category, const std::string& id) {
+  const auto known = catalogue.entries();
+  return std::any_of(known.begin(), known.end(),
+                     [&](const auto& entry) { return entry.category == category && entry.id == id; });
+}
+
 // Time from one message of a queue pair to the next: perftest's bandwidth tests post messages one by one from
 // one core, TX depth 128, so this and not the NIC (215 million messages a second from many queue pairs:
 // ConnectX-6 brief) limits the rate of small messages. The slower end's figure; where the catalogue has none,
 // the median of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B
-// (2.6 to 8.7). A file of devices names its own parts. Accelerators send through the NICs on their path; 0:
-// there are none.
-Duration between_messages(const Scenario& scenario, const topology::Catalogue& catalogue,
-                          const Topology& topology, const topology::Route& route) {
-  const bool of_catalogue = !scenario.topology.node.use.empty();
+// (2.6 to 8.7). Accelerators send through the NICs on their path; 0: there are none.
+Duration between_messages(const topology::Catalogue& catalogue, const Topology& topology,
+                          const topology::Route& route) {
   Duration longest{};
   std::set<DeviceId> ends;
   for (const auto& share : route.links)
@@ -89,9 +93,8 @@ Duration between_messages(const Scenario& scenario, const topology::Catalogue& c
       ends.insert(end);
   for (const DeviceId end : ends) {
     if (topology.device(end).kind != DeviceKind::nic) continue;
-    const Duration own = of_catalogue
-                             ? catalogue.nic(topology.models()[topology.device(end).model]).message_interval
-                             : Duration{};
+    const std::string& model = topology.model_of(end);  // of a file of devices it may be any
+    const Duration own = listed(catalogue, "nic", model) ? catalogue.nic(model).message_interval : Duration{};
     longest = std::max(longest, own > Duration{} ? own : 183_ns);
   }
   return longest;
@@ -112,16 +115,11 @@ struct Copies {
 
 const topology::LinkEntry* entry_of(const topology::Catalogue& catalogue, const Topology& topology,
                                     DeviceId accelerator, LinkId link) {
-  const auto known = catalogue.entries();
-  const auto has = [&](std::string_view category, const std::string& id) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const auto& entry) { return entry.category == category && entry.id == id; });
-  };
   std::string id = topology.type_of(link).id;
   if (const std::string& model = topology.model_of(accelerator);
-      topology.link(link).kind == LinkKind::nvlink && has("accelerator", model))
+      topology.link(link).kind == LinkKind::nvlink && listed(catalogue, "accelerator", model))
     id = catalogue.accelerator(model).scale_up_link;
-  return has("link", id) ? &catalogue.link(id) : nullptr;
+  return listed(catalogue, "link", id) ? &catalogue.link(id) : nullptr;
 }
 
 Copies copies_between(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from,
@@ -277,8 +275,7 @@ PointToPoint messages_between(const Scenario& scenario, const topology::Catalogu
                         slots.rate, {}};
   for (const double most : {tcp ? collective::kSocketReceive : 0, copies.most()})
     if (most > 0) connection.rate = connection.rate > 0 ? std::min(connection.rate, most) : most;
-  connection.interval =
-      copies.over.empty() ? between_messages(scenario, catalogue, topology, route) : copies.each();
+  connection.interval = copies.over.empty() ? between_messages(catalogue, topology, route) : copies.each();
   if (connection.interval == Duration{}) {  // a torus of chips, or a bus
     connection.interval = one_message(testbed, from, to, Bytes(1), connection.rate);
     result.without_nic = copies.over.empty();
