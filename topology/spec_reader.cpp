@@ -282,7 +282,8 @@ const config::Object<LinkSpec>& table(config::Type<LinkSpec>) {
           .field("lanes", &LinkSpec::lanes, "PCIe width", config::between(1, 32))
           .field("count", &LinkSpec::count, "parallel cables that every message may share",
                  config::between(1, 65535))
-          .field("length", &LinkSpec::length, "adds 5 ns a metre where no latency is given")
+          .field("length", &LinkSpec::length,
+                 "of a cable: its price, and 5 ns a metre where no latency is given")
           .field("one_way", &LinkSpec::one_way, "only from -> to")
           .field("source", &LinkSpec::source, "where the figures come from");
   return object;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace topsim::topology {
 namespace {
@@ -38,6 +39,22 @@ std::optional<std::pair<std::string_view, std::uint32_t>> split_number(std::stri
 }
 
 }  // namespace
+
+namespace {
+constexpr std::uint16_t kCoarse = 1U << 15U;  // from this code on in steps of 10 m
+constexpr double kStep = 10, kPerMetre = 10;
+}  // namespace
+
+CableLength::CableLength(Metres length) {
+  const double fine = std::max(std::round(length.value() * kPerMetre), 1.0);  // 0 is not known
+  const bool coarse = fine >= kCoarse;
+  const double code = std::min(coarse ? std::round(length.value() / kStep) : fine, kCoarse - 1.0);
+  code_ = static_cast<std::uint16_t>(code + (coarse ? kCoarse : 0));
+}
+
+Metres CableLength::metres() const {
+  return Metres(code_ < kCoarse ? code_ / kPerMetre : (code_ - kCoarse) * kStep);
+}
 
 std::string_view name_of(DeviceKind kind) {
   return kDeviceKinds[static_cast<std::size_t>(kind)];

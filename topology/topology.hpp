@@ -55,6 +55,19 @@ struct Device {
   std::uint32_t model = 0;
 };
 
+// Of a cable, in 16 bits: in steps of 0.1 m, from 3.3 km on of 10 m, up to 327 km.
+class CableLength {
+ public:
+  CableLength() = default;  // not known
+  explicit CableLength(Metres length);
+  [[nodiscard]] bool known() const { return code_ != 0; }
+  [[nodiscard]] Metres metres() const;
+  friend bool operator==(CableLength, CableLength) = default;
+
+ private:
+  std::uint16_t code_ = 0;
+};
+
 // One direction of one cable or bus. `count` parallel cables between the same two devices are one link whose
 // capacity is their sum when every flow may use all of them (adaptive routing, bonded NVLinks); ECMP fabrics
 // keep them apart.
@@ -63,6 +76,7 @@ struct Link {
   LinkKind kind = LinkKind::other;
   std::uint16_t count = 1;
   std::uint16_t type = 0;  // index into Topology::link_types(): "ib-ndr", "nvlink4", "pcie5-x16"
+  CableLength length{};    // as somebody says it; for prices, its latency is in that of the link
   // Usable by payload: line rate x encoding x header efficiency, and what credits let through of it
   // (credits.hpp); what the flow model shares.
   BytesPerSecond capacity;

@@ -62,10 +62,11 @@ bool CableChooser::at_nvidia(const topology::Link& link) const {
   return false;
 }
 
-// Chosen by the higher of the two tiers that it joins.
+// Where the link says none, by the higher of the two tiers that it joins.
 Metres CableChooser::length_of(const topology::Link& link) const {
   constexpr Metres kInARack{3};
   if (optics_ && optics_.inside_a_cube(link)) return kInARack;
+  if (link.length.known()) return link.length.metres();
   const int tier = std::max<int>(topology_.device(link.from).tier, topology_.device(link.to).tier);
   return fabric_.cable_length(static_cast<std::size_t>(std::max(tier, 1) - 1));
 }

@@ -111,6 +111,28 @@ TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   EXPECT_TRUE(find(bill, BomCategory::nic)->included) << "a server's price contains its NICs";
 }
 
+// 400 Gbit/s over 2 m is copper; over 200 m it takes two transceivers and fibre.
+TEST_F(Bill, ACableOfAFileIsAsLongAsItsLinkSays) {
+  topology::TopologySpec spec;
+  const auto device = [&](const char* name, const char* kind, const char* model, std::optional<int> node) {
+    topology::DeviceSpec& added = spec.devices.emplace_back();
+    added.name = name, added.kind = kind, added.model = model, added.node = node;
+  };
+  device("leaf", "switch", "qm9700", std::nullopt);
+  device("far", "nic", "connectx-7", 0);
+  device("near", "nic", "connectx-7", 1);
+  for (const auto& [nic, metres] : {std::pair("far", 200.0), {"near", 2.0}}) {
+    topology::LinkSpec& link = spec.links.emplace_back();
+    link.from = nic, link.to = "leaf", link.link.use = "ib-ndr", link.length = Metres(metres);
+  }
+  const BillOfMaterials bill = bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), {});
+  std::vector<std::string> cables;
+  for (const BomItem& item : bill.items)
+    if (item.category == BomCategory::cable) cables.push_back(item.name);
+  EXPECT_THAT(cables,
+              ::testing::UnorderedElementsAre(HasSubstr("DAC, 2 m"), HasSubstr(", 200 m, 2 modules")));
+}
+
 // A topology from a file has no servers to look up, but its accelerators are in the catalogue: 700 W each.
 TEST_F(Bill, AcceleratorsOfAFileDrawTheirPower) {
   const BillOfMaterials bill = bill_of_materials(two_nodes(), topology::TopologySpec{}, catalogue(), {});

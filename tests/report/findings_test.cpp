@@ -184,7 +184,7 @@ TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
   const auto type = builder.link_type({"nvlink4", "NVLink4", "test"});
   const auto a = builder.device({DeviceKind::accelerator, 0, 1, 0, 0, builder.model("h100")});
   const auto b = builder.device({DeviceKind::accelerator, 0, 1, 0, 1, builder.model("h100")});
-  builder.cable({a, b, LinkKind::nvlink, 1, type, 450_GBps, 450_GBps, 0_ns});
+  builder.cable({a, b, LinkKind::nvlink, 1, type, {}, 450_GBps, 450_GBps, 0_ns});
   const topology::Topology topology = std::move(builder).finish();
   executor::Outcome outcome;
   outcome.step_times = {4_ms};
@@ -233,15 +233,15 @@ TEST(Findings, TheLeafThatIsOversubscribedMostIsNamed) {
   for (std::uint32_t node = 0; node < 3; ++node) {
     const DeviceId chip = builder.device({DeviceKind::accelerator, 0, 1, node, 0, gpu});
     nics.push_back(builder.device({DeviceKind::nic, 0, 1, node, 0, card}));
-    builder.cable({chip, nics.back(), LinkKind::pcie, 1, ndr, 55_GBps, 55_GBps, 0_ns});
+    builder.cable({chip, nics.back(), LinkKind::pcie, 1, ndr, {}, 55_GBps, 55_GBps, 0_ns});
   }
   for (std::uint32_t leaf = 0; leaf < 3; ++leaf)
     leaves.push_back(builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, leaf, box}));
   const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, 1, Id<void>::kNone, 0, box});
   const BytesPerSecond up[] = {25_GBps, 12.5_GBps, 50_GBps};
   for (std::size_t i = 0; i < 3; ++i) {
-    builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, 50_GBps, 50_GBps, 1_us});
-    builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, up[i], up[i], 1_us});
+    builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, {}, 50_GBps, 50_GBps, 1_us});
+    builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, {}, up[i], up[i], 1_us});
   }
   const topology::Topology topology = std::move(builder).finish();
   executor::Outcome outcome;

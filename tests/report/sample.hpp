@@ -26,15 +26,15 @@ inline topology::Topology two_nodes(BytesPerSecond nic_pcie = 55_GBps, std::uint
   for (std::uint32_t node = 0; node < 2; ++node) {
     const DeviceId a = builder.device({DeviceKind::accelerator, 0, 1, node, 0, gpu});
     nics[node] = builder.device({DeviceKind::nic, 0, 1, node, 0, nic});
-    builder.cable({a, nics[node], LinkKind::pcie, 1, slot, nic_pcie, nic_pcie, 0_ns});
+    builder.cable({a, nics[node], LinkKind::pcie, 1, slot, {}, nic_pcie, nic_pcie, 0_ns});
   }
   for (std::uint32_t leaf = 0; leaf < 2; ++leaf) {
     leaves[leaf] = builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, leaf, box});
   }
   const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, spines, Id<void>::kNone, 0, box});
   for (std::uint32_t i = 0; i < 2; ++i) {
-    builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, 50_GBps, 50_GBps, 1_us});
-    builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, 25_GBps, 25_GBps, 1_us});
+    builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, {}, 50_GBps, 50_GBps, 1_us});
+    builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, {}, 25_GBps, 25_GBps, 1_us});
   }
   return std::move(builder).finish();
 }

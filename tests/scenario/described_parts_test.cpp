@@ -20,8 +20,15 @@ topology::Topology star(int nics, double line_rate, double capacity, const char*
   const DeviceId leaf = builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, 0, box_model});
   for (std::uint32_t node = 0; node < static_cast<std::uint32_t>(nics); ++node) {
     const DeviceId port = builder.device({DeviceKind::nic, 0, 1, node, 0, nic_model});
-    builder.cable({port, leaf, LinkKind::ethernet, 1, type, BytesPerSecond(capacity / 8 * 1e9),
-                   BytesPerSecond(line_rate / 8 * 1e9), Duration{}});
+    builder.cable({port,
+                   leaf,
+                   LinkKind::ethernet,
+                   1,
+                   type,
+                   {},
+                   BytesPerSecond(capacity / 8 * 1e9),
+                   BytesPerSecond(line_rate / 8 * 1e9),
+                   Duration{}});
   }
   return std::move(builder).finish();
 }

@@ -11,7 +11,7 @@ std::string name(LinkKind kind, const char* label, std::uint16_t cables, BytesPe
   const auto type = builder.link_type({"a", label, "test"});
   const DeviceId a = builder.device({DeviceKind::accelerator, 0, 1, 0, 0, builder.model("gpu")});
   const DeviceId b = builder.device({DeviceKind::nic, 0, 1, 0, 0, builder.model("nic")});
-  builder.cable({a, b, kind, cables, type, line_rate, line_rate, 0_ns});
+  builder.cable({a, b, kind, cables, type, {}, line_rate, line_rate, 0_ns});
   const Topology topology = std::move(builder).finish();
   return name_with_speed(topology, topology.links().front());
 }

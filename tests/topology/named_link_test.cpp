@@ -21,9 +21,9 @@ Topology merged() {
     return builder.device({DeviceKind::fabric_switch, number, count, Id<void>::kNone, 0, box});
   };
   const DeviceId leaf = tier(1, 1), spines = tier(2, 4), cores = tier(3, 8);
-  builder.cable({nic, leaf, LinkKind::infiniband, 1, type, 50_GBps, 50_GBps, 0_ns});
-  builder.cable({leaf, spines, LinkKind::infiniband, 8, type, 400_GBps, 400_GBps, 0_ns});
-  builder.cable({spines, cores, LinkKind::infiniband, 8, type, 400_GBps, 400_GBps, 0_ns});
+  builder.cable({nic, leaf, LinkKind::infiniband, 1, type, {}, 50_GBps, 50_GBps, 0_ns});
+  builder.cable({leaf, spines, LinkKind::infiniband, 8, type, {}, 400_GBps, 400_GBps, 0_ns});
+  builder.cable({spines, cores, LinkKind::infiniband, 8, type, {}, 400_GBps, 400_GBps, 0_ns});
   return std::move(builder).finish();
 }
 
@@ -86,7 +86,7 @@ TEST(NamedLink, WithoutANumberIsEveryCableBetweenItsEnds) {
   const DeviceId leaf = builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, 0, box});
   const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, 1, Id<void>::kNone, 0, box});
   for (int i = 0; i < 3; ++i)
-    builder.cable({leaf, spine, LinkKind::ethernet, 1, type, 50_GBps, 50_GBps, 0_ns});
+    builder.cable({leaf, spine, LinkKind::ethernet, 1, type, {}, 50_GBps, 50_GBps, 0_ns});
   const Topology topology = std::move(builder).finish();
   EXPECT_EQ(named_links(topology, "leaf0 -> spine0").size(), 3U);
   EXPECT_EQ(topology.name(only(topology, "leaf0 -> spine0 #2").link), "leaf0 -> spine0 #2");

@@ -18,8 +18,8 @@ Topology apart() {
     for (std::uint32_t i = 0; i < 2; ++i) {
       const DeviceId a = builder.device({DeviceKind::accelerator, 0, 1, node, i, gpu});
       const DeviceId port = builder.device({DeviceKind::nic, 0, 1, node, i, nic});
-      builder.cable({a, port, LinkKind::pcie, 1, slot, 55_GBps, 64_GBps, 0_ns});
-      builder.cable({port, leaf, LinkKind::ethernet, 1, wire, 49_GBps, 50_GBps, 0_ns});
+      builder.cable({a, port, LinkKind::pcie, 1, slot, {}, 55_GBps, 64_GBps, 0_ns});
+      builder.cable({port, leaf, LinkKind::ethernet, 1, wire, {}, 49_GBps, 50_GBps, 0_ns});
     }
   }
   return std::move(builder).finish();

@@ -367,8 +367,8 @@ TEST(Router, LinksOfNodesMayComeInAnyOrder) {
   const DeviceId leaf =
       builder.device({DeviceKind::fabric_switch, 1, 1, DeviceId::kNone, 0, builder.model("switch")});
   for (const std::size_t node : {1U, 0U}) {
-    builder.cable({gpus[node], nics[node], LinkKind::pcie, 1, pcie, 50_GBps, 50_GBps, 0_ns});
-    builder.cable({nics[node], leaf, LinkKind::infiniband, 1, ib, 50_GBps, 50_GBps, 0_ns});
+    builder.cable({gpus[node], nics[node], LinkKind::pcie, 1, pcie, {}, 50_GBps, 50_GBps, 0_ns});
+    builder.cable({nics[node], leaf, LinkKind::infiniband, 1, ib, {}, 50_GBps, 50_GBps, 0_ns});
   }
   const Topology t = std::move(builder).finish();
   const Router router(t, 1);

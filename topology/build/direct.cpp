@@ -20,8 +20,8 @@ void build_direct(const FabricInput& in, TopologyBuilder& builder) {
     Link link = bundle(cable, in.link_type, port.ports, true);
     link.from = in.nic_device(0, nic);
     link.to = in.nic_device(1, nic);
-    link.latency = Duration(static_cast<std::int64_t>(in.spec.cable_length(0).value() *
-                                                      static_cast<double>(kPropagationPerMetre.count())));
+    link.length = in.length_said(0);
+    link.latency = fibre(in.spec.cable_length(0));
     builder.cable(link);
   }
 }

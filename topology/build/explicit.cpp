@@ -245,6 +245,7 @@ class Explicit {
     };
     out.capacity = l.link.capacity.value_or(out.line_rate * (known ? share() : 1.0));
     out.latency = latency_of(l, known, begin, end);
+    if (l.length) out.length = CableLength(*l.length);
     out.type = type_of(l, known, out.kind);
     if (known && kinds_[end] == DeviceKind::fabric_switch && !routing_) routing_ = known->routing;
     if (out.kind == LinkKind::infiniband) builder_.facts().fabric_is_infiniband = true;

@@ -172,6 +172,7 @@ void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, 
   Link link = bundle(in.uplink, in.uplink_type, together ? cables : 1);
   link.from = a;
   link.to = b;
+  link.length = in.length_said(static_cast<std::size_t>(upper - 1));
   link.latency = in.tiers[static_cast<std::size_t>(upper - 1)].latency;
   Link back = link;
   std::swap(back.from, back.to);
@@ -193,6 +194,7 @@ void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::si
               Link cable) {
   cable.from = in.nic_device(node, nic);
   cable.to = leaf;
+  cable.length = in.length_said(0);
   cable.latency = in.leaf().latency;
   builder.link(cable);
   std::swap(cable.from, cable.to);

@@ -40,6 +40,11 @@ struct FabricInput {
 
   [[nodiscard]] bool even_split() const { return routing == Routing::adaptive || routing == Routing::spray; }
   [[nodiscard]] const TierSwitch& leaf() const { return tiers[0]; }
+  // Of cables up to that tier, from 0, where the scenario or its recipe says one.
+  [[nodiscard]] CableLength length_said(std::size_t tier) const {
+    const bool said = !spec.length.empty() || !spec.usual_length.empty();
+    return said ? CableLength(spec.cable_length(tier)) : CableLength();
+  }
   // Device of compute NIC `nic` of `node`.
   [[nodiscard]] DeviceId nic_device(int node, std::size_t nic) const {
     return DeviceId(first_device[static_cast<std::size_t>(node)] + stamp.nics[nic].nic);

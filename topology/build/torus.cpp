@@ -159,6 +159,7 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
       Link link = bundle(in.link, in.link_type, 1);
       link.from = accelerator(i);
       link.to = accelerator(last ? i - at * inner : i + inner);
+      link.length = in.length_said(0);
       link.latency = in.link.hop.value_or(in.link.latency);
       builder.cable(link);
     }

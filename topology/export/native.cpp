@@ -54,7 +54,8 @@ void write_devices(const Topology& t, std::string& out) {
 
 bool same_figures(const Link& a, const Link& b) {
   return std::tuple(a.kind, a.count, a.type, a.capacity, a.line_rate, a.latency) ==
-         std::tuple(b.kind, b.count, b.type, b.capacity, b.line_rate, b.latency);
+             std::tuple(b.kind, b.count, b.type, b.capacity, b.line_rate, b.latency) &&
+         a.length == b.length;
 }
 
 void write_links(const Topology& t, std::string& out) {
@@ -72,6 +73,7 @@ void write_links(const Topology& t, std::string& out) {
         quoted(t.name(l.from)), quoted(t.name(l.to)), name_of(l.kind), quoted(t.link_types()[l.type].id),
         config::to_text(l.line_rate), config::to_text(l.capacity), config::to_text(l.latency));
     if (l.count != 1) line += fmt::format(", \"count\": {}", l.count);
+    if (l.length.known()) line += fmt::format(", \"length\": \"{}\"", config::to_text(l.length.metres()));
     if (!pair) line += ", \"one_way\": true";
     if (pair) ++i;
     lines.add(line);
