@@ -120,25 +120,53 @@ TEST(NcclXml, LinksToSeveralNvswitchesAreOneCable) {
   EXPECT_NEAR(up.front().capacity.value(), 18 * 20.6e9, 1e4);
 }
 
-// RCCL counts a link by the architecture: 24 GB/s on Vega, 36 on MI200, 48 on MI300 (graph/topo.h).
+// Two GPUs of AMD's, joined by two links.
+std::string amds(const std::string& gpu) {
+  const std::string pci = R"(<pci class="0x038000" link_speed="16 GT/s" link_width="16" busid=")";
+  const auto one = [&](const char* bus, const char* peer, const char* dev) {
+    return pci + bus + R"("><gpu )" + gpu + R"( gdr="1" dev=")" + dev + R"("><xgmi target=")" + peer +
+           R"(" count="2" tclass="0x038000"/></gpu></pci>)";
+  };
+  return R"(<system version="2"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">)" +
+         one("0000:43:00.0", "0000:03:00.0", "0") + one("0000:03:00.0", "0000:43:00.0", "1") +
+         "</cpu></system>";
+}
+double infinity_fabric(const Topology& topology) {
+  double capacity = 0;
+  for (const Link& link : topology.links())
+    if (link.kind == LinkKind::infinity_fabric) capacity = link.capacity.value();
+  return capacity;
+}
+
+// RCCL counts a link by the architecture: 24 GB/s on Vega, 36 on MI200, 48 on MI300 (graph/topo.h). The
+// catalogue knows what a wire carries, which the same link of a recipe has.
 TEST(NcclXml, InfinityFabricIsAsFastAsItsArchitecture) {
-  for (const auto& [gcn, usable] :
-       {std::pair("906", 24e9), {"910", 36e9}, {"gfx90a", 36e9}, {"gfx942", 48e9}}) {
-    const std::string gpu = R"(><gpu sm="0" gdr="1" gcn=")" + std::string(gcn) + R"(" dev=")";
-    const std::string pci = R"(<pci class="0x038000" link_speed="16 GT/s" link_width="16" busid=")";
-    const auto import =
-        read(R"(<system version="2"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">)" + pci +
-                 R"(0000:43:00.0")" + gpu +
-                 R"(0"><xgmi target="0000:03:00.0" count="2" tclass="0x038000"/></gpu></pci>)" + pci +
-                 R"(0000:03:00.0")" + gpu +
-                 R"(1"><xgmi target="0000:43:00.0" count="2" tclass="0x038000"/></gpu></pci>)"
-                 "</cpu></system>",
-             "");
-    double capacity = 0;
-    for (const Link& link : import.topology.links())
-      if (link.kind == LinkKind::infinity_fabric) capacity = link.capacity.value();
-    EXPECT_DOUBLE_EQ(capacity, 2 * usable) << gcn;
+  for (const auto& [gcn, usable, link] : {std::tuple("906", 24e9, ""),
+                                          {"910", 36e9, "xgmi-mi250x"},
+                                          {"gfx90a", 36e9, "xgmi-mi250x"},
+                                          {"gfx942", 48e9, "xgmi-mi300x"},
+                                          {"gfx950", 48e9, "xgmi-mi350x"}}) {
+    const std::string text = amds(R"(sm="0" gcn=")" + std::string(gcn) + '"');
+    EXPECT_DOUBLE_EQ(infinity_fabric(read(text, "").topology), 2 * usable) << gcn;
+    NcclXmlOptions options;
+    options.catalogue = &test::catalogue();
+    const double wire = *link == '\0' ? usable : payload_capacity(test::catalogue().link(link)).value();
+    EXPECT_DOUBLE_EQ(infinity_fabric(read_nccl_xml(text, options).topology), 2 * wire) << gcn;
   }
+}
+
+// RCCL writes the architecture as if it were a compute capability: 64 for gfx906, 94 for gfx942.
+TEST(NcclXml, AmdsHaveNoComputeCapability) {
+  for (const char* gpu : {R"(sm="94" gcn="gfx942")", R"(sm="94")"}) {
+    const NcclXmlImport import = read(amds(gpu), "mi300x");
+    EXPECT_EQ(import.topology.facts_of(import.topology.accelerators()[0]).compute_capability, 0) << gpu;
+    EXPECT_FALSE(import.topology.nvlink_sharp) << gpu;
+  }
+  NcclXmlOptions options;
+  options.accelerator = "h100-sxm5";
+  options.catalogue = &test::catalogue();
+  EXPECT_THAT(read_nccl_xml(amds(R"(sm="94")"), options).findings,
+              Contains("the file's GPUs are AMD's, h100-sxm5 is not: is it the right one?"));
 }
 
 TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {

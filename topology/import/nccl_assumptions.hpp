@@ -39,13 +39,15 @@ inline constexpr float kPcieGen3x16 = 12.0F;
 }
 
 // One Infinity Fabric link between AMD's GPUs, GB/s per direction: what it signals (AMD's data sheets) and
-// what RCCL counts with (graph/topo.h, ncclTopoXGMISpeed).
+// what RCCL counts with (graph/topo.h, ncclTopoXGMISpeed), where the catalogue has no link of the name.
 struct Xgmi {
   std::string_view gcn;  // architecture, as files name it
   double line_rate, usable;
+  std::string_view link;
 };
-inline constexpr std::array kXgmi{Xgmi{"gfx942", 64, 48}, Xgmi{"gfx950", 76.5, 48}, Xgmi{"gfx90a", 50, 36},
-                                  Xgmi{"gfx906", 46, 24}};
+inline constexpr std::array kXgmi{Xgmi{"gfx942", 64, 48, "xgmi-mi300x"},
+                                  Xgmi{"gfx950", 76.5, 48, "xgmi-mi350x"},
+                                  Xgmi{"gfx90a", 50, 36, "xgmi-mi250x"}, Xgmi{"gfx906", 46, 24, ""}};
 // Old files number architectures: 906, 908, 910 (gfx90a). A file without one is taken for an MI300's.
 [[nodiscard]] inline const Xgmi& xgmi_of(std::string_view gcn) {
   if (gcn.starts_with("gfx")) gcn.remove_prefix(3);

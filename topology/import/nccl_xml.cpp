@@ -48,6 +48,14 @@ double Importer::payload_share(const PcieLink& slot) const {
                           : payload_capacity(*entry).value() / (entry->line_rate.value() * entry->encoding);
 }
 
+namespace {
+bool is_amd(const Element& pci, const Element& gpu) {
+  const auto xgmi = [](const auto& child) { return child.first == "xgmi"; };
+  return attribute(pci, "vendor") == "0x1002" || !attribute(gpu, "gcn").empty() ||
+         std::any_of(gpu.begin(), gpu.end(), xgmi);
+}
+}  // namespace
+
 DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   static const Element kNothing;
   if (element.count("gpu") > 1)
@@ -60,11 +68,16 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   const Element& gpu = found == element.not_found() ? kNothing : found->second;
   int capability = static_cast<int>(number(gpu, "sm", 0));
   asked_ |= capability > 0;
+  // RCCL writes AMD's architecture there, too: 94 is no compute capability.
+  const bool amd = is_amd(element, gpu);
+  if (amd) capability = 0;
+  if (amd && figures_ != nullptr && figures_->compute_capability > 0)
+    find(fmt::format("the file's GPUs are AMD's, {} is not: is it the right one?", figures_->id));
   if (figures_ != nullptr && capability > 0 && figures_->compute_capability > 0 &&
       figures_->compute_capability != capability)
     find(fmt::format("the file's GPUs are of compute capability {} (sm), {} is of {}: is it the right one?",
                      capability, figures_->id, figures_->compute_capability));
-  if (figures_ != nullptr && capability == 0) capability = figures_->compute_capability;
+  if (figures_ != nullptr && capability == 0 && !amd) capability = figures_->compute_capability;
   std::string model = options_.accelerator;
   if (model.empty()) {
     model = fmt::format("pci-{}-{}", attribute(element, "vendor", "?"), attribute(element, "device", "?"));

@@ -54,13 +54,20 @@ void Importer::scale_up(std::uint32_t node) {
     linked.insert({gpu, neighbour});
     const int capability = capability_[gpu];
     const Xgmi& xgmi = xgmi_of(gcn_[gpu]);
-    const double line = amd ? xgmi.line_rate * 1e9 : nvlink_line_rate(capability);
-    const double usable = amd ? xgmi.usable * 1e9 : nvlink_wire(capability);
+    const std::string_view like = amd ? xgmi.link : "nvlink4";
+    double line = nvlink_line_rate(capability), usable = nvlink_wire(capability);
+    if (const LinkEntry* entry = amd ? this->listed(like) : nullptr; entry != nullptr) {
+      line = entry->line_rate.value();
+      usable = payload_capacity(*entry).value();
+    } else if (amd) {
+      line = xgmi.line_rate * 1e9;
+      usable = xgmi.usable * 1e9;
+    }
     cable(gpu, neighbour, amd ? LinkKind::infinity_fabric : LinkKind::nvlink,
           {fmt::format("{}-x{}", amd ? "xgmi" : "nvlink", count),
            amd ? "Infinity Fabric" : "NVLink",  // shown with its count
            "NCCL topology file"},
-          line * count, usable * count, count, amd ? "xgmi-mi300x" : "nvlink4");
+          line * count, usable * count, count, like.empty() ? "xgmi-mi300x" : like);
   }
   if (!to_themselves.empty())
     find(fmt::format(
