@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "topology/build/hardware.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 #include "topology/import/nccl_xml.hpp"
@@ -41,6 +42,8 @@ class Importer {
   void uncabled(DeviceId nic);
   void rails();
   [[nodiscard]] Duration nic_latency(bool infiniband) const;
+  const LinkEntry* nearest_link(LinkKind kind, double rate);
+  void to_rail(Link link, DeviceId rail, const LinkEntry* entry);
   void scale_up(std::uint32_t node);
   void unnamed_nvlinks(std::uint32_t node);
   void one_machine() const;
@@ -76,6 +79,8 @@ class Importer {
   std::uint32_t gpus_ = 0, switches_ = 0, nics_ = 0, cpus_ = 0;  // of the box in work
   std::set<std::string> interfaces_;                             // of the box, without a PCIe device
   std::map<std::uint32_t, std::vector<std::function<void(DeviceId rail)>>> cables_;  // by a NIC's number
+  std::map<std::pair<LinkKind, double>, const LinkEntry*> nearest_;
+  std::map<const LinkEntry*, Crossing> crossings_;
   bool some_carry_ = false;  // some <net> is not marked net="0"
   bool infiniband_ = false;
 };

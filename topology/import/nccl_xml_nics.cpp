@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "topology/catalogue/device_entries.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
 
 namespace topsim::topology::nccl {
@@ -24,6 +26,46 @@ bool is_ethernet(const Element& pci) {
   return false;
 }
 }  // namespace
+
+// The cable of the nearest rate, bytes/s. Of several with one rate that for which a switch is made: EDR, not
+// half an HDR. Null: no catalogue.
+const LinkEntry* Importer::nearest_link(LinkKind kind, double rate) {
+  if (options_.catalogue == nullptr) return nullptr;
+  const auto [at, fresh] = nearest_.try_emplace({kind, rate}, nullptr);
+  if (!fresh) return at->second;
+  const std::vector<CatalogueEntry> entries = options_.catalogue->entries();
+  std::set<std::string, std::less<>> made_for;
+  for (const CatalogueEntry& entry : entries) {
+    if (entry.category != "switch") continue;
+    const std::vector<std::string>& links = options_.catalogue->network_switch(entry.id).links;
+    if (!links.empty()) made_for.insert(links.front());
+  }
+  std::pair<double, bool> best;
+  for (const CatalogueEntry& entry : entries) {
+    if (entry.category != "link") continue;
+    const LinkEntry& link = options_.catalogue->link(entry.id);
+    if (link.kind != kind || (kind == LinkKind::ethernet && link.transport != "roce")) continue;
+    const std::pair rank(std::abs(std::log(link.line_rate.value() / rate)), !made_for.contains(entry.id));
+    if (at->second == nullptr || rank < best) at->second = &link, best = rank;
+  }
+  return at->second;
+}
+
+// The file names no switch: it takes what the cable's usual one does.
+void Importer::to_rail(Link link, DeviceId rail, const LinkEntry* entry) {
+  const auto [at, fresh] = crossings_.try_emplace(entry);
+  if (fresh && entry != nullptr) {
+    const Hardware hardware(*options_.catalogue);
+    at->second =
+        Hardware::crossing(hardware.link(entry->id, {}), hardware.usual_switch_latency(entry->id), {});
+  }
+  link.to = rail;
+  link.latency = at->second.to_switch;
+  builder_.link(link);
+  std::swap(link.from, link.to);
+  link.latency = at->second.from_switch;
+  builder_.link(link);
+}
 
 Duration Importer::nic_latency(bool infiniband) const {
   if (nic_link_ != nullptr && nic_link_->nic_base > Duration{}) return nic_link_->nic_base;
@@ -49,14 +91,21 @@ void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
                named);
     const bool infiniband = kind == LinkKind::infiniband;
     const char* const family = infiniband ? "InfiniBand" : "Ethernet";
-    const double payload = kPacket / (kPacket + (infiniband ? kInfinibandHeader : kRoceHeader));
     const double rate = mbps * 1e6 / 8;
+    const LinkEntry* entry = nearest_link(kind, rate);
+    const double payload = entry != nullptr
+                               ? payload_capacity_at_nic(*entry) / entry->line_rate
+                               : kPacket / (kPacket + (infiniband ? kInfinibandHeader : kRoceHeader));
     LinkType type{fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000),
                   fmt::format("{} {} Gbit/s", family, mbps / 1000), "NCCL topology file"};
+    const Link link{.from = nic,
+                    .to = {},
+                    .kind = kind,
+                    .type = builder_.link_type(std::move(type)),
+                    .capacity = BytesPerSecond(rate * payload),
+                    .line_rate = BytesPerSecond(rate)};
     cables_[device_number(net, "dev", nics_)].push_back(
-        [this, nic, kind, type = std::move(type), rate, payload](DeviceId rail) {
-          cable(nic, rail, kind, type, rate, rate * payload);
-        });
+        [this, link, entry](DeviceId rail) { to_rail(link, rail, entry); });
   }
 }
 
@@ -107,25 +156,17 @@ void Importer::virtual_nic(const Element& element, DeviceId cpu, std::uint32_t n
   ++nics_;
 }
 
-// The payload of a NIC's cable and its latency, including a switch, come from the catalogue.
 void Importer::uncabled(DeviceId nic) {
   ++uncabled_;
   if (nic_link_ == nullptr) return;
-  Link link{};
-  link.from = nic;
-  link.kind = nic_link_->kind;
-  link.count = 1;
-  link.type = builder_.link_type({nic_link_->id, nic_link_->label, nic_link_->source, nic_link_->transport});
-  link.capacity = payload_capacity_at_nic(*nic_link_);
-  link.line_rate = nic_link_->line_rate;
-  link.latency = nic_link_->hop.value_or(nic_link_->fec);
-  cables_[nics_].push_back([this, link](DeviceId rail) mutable {
-    link.to = rail;
-    builder_.link(link);
-    std::swap(link.from, link.to);
-    link.latency = Duration{};
-    builder_.link(link);
-  });
+  const Link link{
+      .from = nic,
+      .to = {},
+      .kind = nic_link_->kind,
+      .type = builder_.link_type({nic_link_->id, nic_link_->label, nic_link_->source, nic_link_->transport}),
+      .capacity = payload_capacity_at_nic(*nic_link_),
+      .line_rate = nic_link_->line_rate};
+  cables_[nics_].push_back([this, link](DeviceId rail) { to_rail(link, rail, nic_link_); });
 }
 
 // NICs of the same number meet in one switch; numbers need not begin at 0.
