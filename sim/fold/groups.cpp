@@ -52,8 +52,10 @@ GroupLowering::GroupLowering(const program::Program& program, const topology::Ro
 
 DeviceId GroupLowering::host_memory(DeviceId gpu) const {
   if (const auto memory = topology::nearest_host_memory(router_.topology(), gpu)) return *memory;
-  throw ConfigError("the node has no host memory to offload to",
-                    "describe one in the node recipe, or offload none");
+  throw ConfigError(
+      "the node has no host memory to offload to",
+      "a recipe has it as host.memory_bandwidth, a file as a device of kind \"host-memory\" linked "
+      "to a cpu; or offload none");
 }
 
 GroupLowering::Communicator GroupLowering::communicator(const Group& group) const {

@@ -7,6 +7,7 @@
 #include "tests/comma_locale.hpp"
 #include "tests/topology/fixtures.hpp"
 #include "topology/catalogue/link_entry.hpp"
+#include "topology/export/export.hpp"
 #include "topology/topology.hpp"
 #include "topology/validate/validate.hpp"
 
@@ -14,6 +15,7 @@ namespace topsim::topology::nccl_xml_test {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using namespace topsim::literals;
 
 // One socket, one bridge with a GPU and a NIC behind it; the arguments are the parts that tests change.
 std::string box(const std::string& bridge = R"(link_speed="32.0 GT/s PCIe" link_width="16")",
@@ -266,6 +268,66 @@ TEST(NcclXml, AMachineReadTwiceIsASentence) {
   EXPECT_THAT(refused(cloud_box(R"(<gpu dev="0"/>)")), HasSubstr("two GPUs of a machine are dev=\"0\""));
   EXPECT_THAT(refused(R"(<system><cpu host_hash="0x1"/><cpu host_hash="0x2"/></system>)"),
               HasSubstr("describes 2 machines (host_hash)"));
+}
+
+// NCCL counts 22 GB/s between Sapphire Rapids and 16 between AMD's, to rank paths by. Four UPI of 32 GB/s and
+// three xGMI of 36 carry more.
+TEST(NcclXml, TheSocketsLinkIsThatOfTheFamilyAndSaid) {
+  const std::string intel = R"(vendor="GenuineIntel" familyid="6" modelid="143")",
+                    amd = R"(vendor="AuthenticAMD" familyid="143" modelid="49")";
+  for (const auto& [cpu, link, rate, nccls] :
+       {std::tuple(intel, "upi-spr x4", 128e9, 22e9), {amd, "xgmi2 x3", 108e9, 16e9}}) {
+    std::string text = box();
+    text.replace(text.find(intel), intel.size(), cpu);
+    text.insert(text.find("</system>"), R"(<cpu numaid="1" arch="x86_64" )" + cpu + "/>");
+    NcclXmlOptions options;
+    EXPECT_DOUBLE_EQ(line_rate(read_nccl_xml(text, options).topology, "node0/cpu0", "node0/cpu1"), nccls);
+    options.catalogue = &test::catalogue();
+    const NcclXmlImport import = read_nccl_xml(text, options);
+    EXPECT_DOUBLE_EQ(line_rate(import.topology, "node0/cpu0", "node0/cpu1"), rate);
+    EXPECT_THAT(import.findings,
+                Contains("the sockets' link is not told: " + std::string(link) + " is assumed"));
+  }
+  EXPECT_THAT(of_cloud("a100-sxm4-40gb").findings, Not(Contains(HasSubstr("sockets"))));  // it has one
+}
+
+// Eight channels of DDR5-4800 of Sapphire Rapids, 8 x 38.4 GB/s. GeForce cards, which cannot read each
+// other's memory, copy through it, as in the recipe that was written.
+TEST(NcclXml, AProcessorHasTheMemoryOfItsFamilyAndSaid) {
+  NcclXmlOptions options;
+  options.catalogue = &test::catalogue();
+  const NcclXmlImport import = read_nccl_xml(box(), options);
+  EXPECT_DOUBLE_EQ(line_rate(import.topology, "node0/cpu0", "node0/mem0"), 8 * 38.4e9);
+  EXPECT_THAT(import.findings, Contains("host memory is not told: 307.2 GB/s a socket is assumed"));
+  options.accelerator = "rtx-4090";
+  const Topology built = build(test::cluster("srv-8x4090-dual", 1), test::catalogue());
+  const Topology back = read_nccl_xml(to_nccl_xml(built, 0), options).topology;
+  for (const Topology* t : {&built, &back})
+    EXPECT_EQ(test::path_of(*t, test::route(Router(*t, 1), "node0/gpu0", "node0/gpu1")),
+              "gpu0 pcie0 cpu0 mem0 cpu0 pcie0 gpu1");
+}
+
+// The file ends at NICs. 400 Gbit/s is NDR: 0.45 us a switch, measured with its cables. 100 Gbit/s is EDR: 90
+// ns of an SB7800, and 20 m of 5 ns to it and from it; hosts leave 0.972 of its payload.
+TEST(NcclXml, TheSwitchBehindANicTakesWhatItsCablesUsualOneDoes) {
+  const std::string full = R"(link_speed="32.0 GT/s PCIe" link_width="16")";
+  const auto out = [&](const char* speed, const char* from, const char* to) {
+    NcclXmlOptions options;
+    options.catalogue = &test::catalogue();
+    const Topology t =
+        read_nccl_xml(box(full, full, "", "speed=\"" + std::string(speed) + '"'), options).topology;
+    return t.link(*t.find_link(*t.find_device(from), *t.find_device(to)));
+  };
+  EXPECT_EQ(out("400000", "node0/nic0", "leaf0").latency, 450_ns);
+  EXPECT_EQ(out("400000", "leaf0", "node0/nic0").latency, Duration{});
+  EXPECT_EQ(out("100000", "node0/nic0", "leaf0").latency, 190_ns);
+  EXPECT_EQ(out("100000", "leaf0", "node0/nic0").latency, 100_ns);
+  EXPECT_NEAR(out("100000", "node0/nic0", "leaf0").capacity.value(), 0.972 * 12.5e9 * 4096 / 4122, 1);
+  // A cable that is named does the same.
+  const Topology named = of_cloud("a100-sxm4-40gb", "ib-edr").topology;
+  EXPECT_EQ(
+      named.link(*named.find_link(*named.find_device("node0/nic0"), *named.find_device("leaf0"))).latency,
+      190_ns);
 }
 
 // 2.5 GT/s of PCIe, and a cable of 1500.5 Mbit/s.

@@ -14,6 +14,7 @@
 #include "topology/import/import.hpp"
 #include "topology/import/nccl_xml_element.hpp"
 #include "topology/import/pcie.hpp"
+#include "topology/import/usual_hosts.hpp"
 #include "topology/import/xml.hpp"
 
 namespace topsim::topology {
@@ -307,15 +308,13 @@ class HwlocImporter {
 
   void sockets() {
     if (sockets_.size() < 2) return;
-    // The usual links of servers of each family (socket_links of configs/hardware/nodes.json).
-    static const std::map<std::string, std::pair<std::string, int>> usual = {
-        {"intel-bdw", {"qpi-bdw", 2}}, {"intel-skl", {"upi-skl", 3}}, {"intel-icx", {"upi-icx", 3}},
-        {"intel-spr", {"upi-spr", 4}}, {"intel-erp", {"upi-erp", 4}}, {"amd", {"xgmi2", 3}}};
-    const auto found = usual.find(families_.front());
-    const auto& [link, count] = found == usual.end() ? usual.at("intel-spr") : found->second;
+    const UsualHost& usual = usual_host(families_.front());
+    const std::string link(usual.socket_link);
     for (std::size_t a = 0; a < sockets_.size(); ++a)
-      for (std::size_t b = a + 1; b < sockets_.size(); ++b) cable(sockets_[a], sockets_[b], link, count);
-    result_.findings.push_back(fmt::format("the sockets' link is not told: {} x{} is assumed", link, count));
+      for (std::size_t b = a + 1; b < sockets_.size(); ++b)
+        cable(sockets_[a], sockets_[b], link, usual.socket_links);
+    result_.findings.push_back(
+        fmt::format("the sockets' link is not told: {} x{} is assumed", link, usual.socket_links));
   }
 
   static constexpr const char *kNvswitch = "nvswitch",

@@ -160,6 +160,7 @@ void Importer::box(std::uint32_t node) {
   scale_up(node);
   unnamed_nvlinks(node);
   sockets(cpus);
+  host_memory(cpus, node);
 }
 
 NcclXmlImport Importer::run() {

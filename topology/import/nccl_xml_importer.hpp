@@ -48,6 +48,7 @@ class Importer {
   void unnamed_nvlinks(std::uint32_t node);
   void one_machine() const;
   void sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus);
+  void host_memory(const std::vector<std::pair<DeviceId, std::string>>& cpus, std::uint32_t node);
   PcieLink checked(const Element& element);
   void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
              int count = 1, std::string_view like = {});

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
+#include "topology/import/usual_hosts.hpp"
 
 namespace topsim::topology::nccl {
 
@@ -61,15 +62,41 @@ void Importer::one_machine() const {
         "dump the topology of one machine (NCCL_MNNVL_ENABLE=0); --nodes N builds N of it");
 }
 
+// NCCL's figure for them is one to rank paths by, far below what they carry: its search reads it by the
+// family (nccl_assumptions.hpp), and only without a catalogue it stands for the wire, too.
 void Importer::sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus) {
+  if (cpus.size() < 2) return;
+  const UsualHost& usual = usual_host(cpus.front().second);
+  const LinkEntry* entry = listed(usual.socket_link);
+  if (entry != nullptr)
+    find(fmt::format("the sockets' link is not told: {} x{} is assumed", usual.socket_link,
+                     usual.socket_links));
   for (std::size_t a = 0; a < cpus.size(); ++a)
     for (std::size_t b = a + 1; b < cpus.size(); ++b) {
+      if (entry != nullptr) {
+        cable(cpus[a].first, cpus[b].first, LinkKind::socket, {entry->id, entry->label, entry->source},
+              entry->line_rate.value() * usual.socket_links,
+              payload_capacity(*entry).value() * usual.socket_links, usual.socket_links, usual.socket_link);
+        continue;
+      }
       const float assumed = socket_bandwidth(cpus[a].second);
       const double rate = (assumed > 0 ? assumed : socket_bandwidth("intel-bdw")) * 1e9;
       cable(cpus[a].first, cpus[b].first, LinkKind::socket,
             {"socket-link", "socket interconnect", "NCCL 2.30 graph/topo.h; the file has none"}, rate, rate,
-            1, "upi-spr");
+            1);
     }
+}
+
+void Importer::host_memory(const std::vector<std::pair<DeviceId, std::string>>& cpus, std::uint32_t node) {
+  if (options_.catalogue == nullptr || cpus.empty()) return;
+  find(memory_finding(usual_host(cpus.front().second)));
+  for (std::uint32_t i = 0; i < cpus.size(); ++i) {
+    const DeviceId memory = builder_.device(
+        {.kind = DeviceKind::host_memory, .node = node, .local = i, .model = builder_.model("host-memory")});
+    const double rate = usual_host(cpus[i].second).memory_gigabytes * 1e9;
+    cable(cpus[i].first, memory, LinkKind::memory,
+          {"host-memory", "host memory", "assumed: servers of its family of CPUs"}, rate, rate);
+  }
 }
 
 }  // namespace topsim::topology::nccl
