@@ -8,7 +8,9 @@
 
 #include "topology/import/encoding.hpp"
 #include "topology/import/import.hpp"
+#include "topology/import/nccl_assumptions.hpp"
 #include "topology/import/nccl_xml.hpp"
+#include "topology/import/usual_hosts.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -35,6 +37,39 @@ bool is_smi(std::string_view text) {
          std::any_of(kCells.begin(), kCells.end(), [&](std::string_view cell) { return has(text, cell); });
 }
 
+// No tool tells what the driver of an accelerator's kind allows.
+void find_no_peers(const ImportRequest& request, std::vector<std::string>& findings) {
+  if (request.accelerator.empty() || request.catalogue.accelerator(request.accelerator).peer_to_peer) return;
+  findings.push_back(
+      fmt::format("the driver of {} lets none read another's memory over PCIe: copies go through host memory "
+                  "(\"peer_to_peer\": true in the file where yours does)",
+                  request.accelerator));
+}
+
+// Gives every processor its memory: where peers cannot reach each other, and between sockets, copies go
+// through it, and so does what is offloaded.
+void add_host_memory(TopologySpec& spec, std::vector<std::string>& findings) {
+  bool said = false;
+  const std::size_t devices = spec.devices.size();
+  for (std::size_t i = 0; i < devices; ++i) {
+    if (spec.devices[i].kind != name_of(DeviceKind::cpu)) continue;
+    const UsualHost& host = usual_host(spec.devices[i].model);
+    DeviceSpec memory;
+    memory.name = spec.devices[i].name;  // "node0/cpu1"
+    memory.name.replace(memory.name.rfind("cpu"), 3, "mem");
+    memory.kind = name_of(DeviceKind::host_memory);
+    memory.node = spec.devices[i].node;
+    LinkSpec link;
+    link.from = spec.devices[i].name;
+    link.to = memory.name;
+    link.kind = name_of(LinkKind::memory);
+    link.link.bandwidth = BytesPerSecond(host.memory_gigabytes * 1e9);
+    link.source = "assumed: servers of its family of CPUs";
+    spec.devices.push_back(memory);
+    spec.links.push_back(link);
+    if (!std::exchange(said, true)) findings.push_back(memory_finding(host));
+  }
+}
 ReadTopology read_nccl(std::string_view text, const ImportRequest& request) {
   NcclXmlOptions how;
   how.catalogue = &request.catalogue;
@@ -43,6 +78,7 @@ ReadTopology read_nccl(std::string_view text, const ImportRequest& request) {
   how.accelerator = request.accelerator;
   how.name = request.name;
   NcclXmlImport read = read_nccl_xml(text, how);
+  find_no_peers(request, read.findings);
   return {std::move(read.topology), std::move(read.findings)};
 }
 
@@ -54,6 +90,13 @@ ReadTopology read_spec(std::string_view text, const ImportRequest& request) {
   how.nic_link = request.nic_link;
   if (!request.accelerator.empty()) how.figures = &request.catalogue.accelerator(request.accelerator);
   Imported read = reader(text, how);
+  find_no_peers(request, read.findings);
+  add_host_memory(read.spec, read.findings);
+  const bool switched =
+      std::any_of(read.spec.devices.begin(), read.spec.devices.end(),
+                  [](const DeviceSpec& d) { return d.kind == name_of(DeviceKind::nvswitch); });
+  if (switched && !read.spec.nvlink_sharp && how.figures != nullptr)
+    read.spec.nvlink_sharp = how.figures->compute_capability >= nccl::kSwitchesReduce;
   return {std::move(read.spec), std::move(read.findings)};
 }
 

@@ -12,6 +12,8 @@ namespace topsim::topology::nccl {
 inline constexpr float kLocal = 5000.0F;  // inside a GPU, and a NIC without a PCIe slot
 inline constexpr float kPcieGen3x16 = 12.0F;
 
+inline constexpr int kSwitchesReduce = 90;  // compute capability from which on NVSwitches do (Hopper)
+
 // One NVLink.
 [[nodiscard]] inline float nvlink_bandwidth(int compute_capability) {
   if (compute_capability >= 100) return 40.1F;

@@ -84,8 +84,10 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
     find(fmt::format("accelerators are known only as {}; name the model to simulate computation", model));
   }
   const std::uint32_t id = builder_.model(std::move(model));
-  builder_.model_facts(
-      id, {.compute_capability = capability, .gpu_direct = number(gpu, "gdr", 1) != 0, .cpu_family = {}});
+  const double usual_direct = figures_ == nullptr || figures_->peer_to_peer ? 1 : 0;  // as in a recipe
+  builder_.model_facts(id, {.compute_capability = capability,
+                            .gpu_direct = number(gpu, "gdr", usual_direct) != 0,
+                            .cpu_family = {}});
   const std::uint32_t local = device_number(gpu, "dev", gpus_);
   if (!numbers_.insert(local).second)
     throw ConfigError(fmt::format("{}: two GPUs of a machine are dev=\"{}\"", options_.name, local),
@@ -189,8 +191,9 @@ NcclXmlImport Importer::run() {
   const bool infiniband = nic_link_ != nullptr ? nic_link_->kind == LinkKind::infiniband : infiniband_;
   facts.fabric_is_infiniband = infiniband;
   facts.sharp = options_.in_network_reduction;
-  facts.nvlink_sharp =
-      std::any_of(capability_.begin(), capability_.end(), [](const auto& gpu) { return gpu.second >= 90; });
+  facts.peer_to_peer = figures_ == nullptr || figures_->peer_to_peer;
+  facts.nvlink_sharp = std::any_of(capability_.begin(), capability_.end(),
+                                   [](const auto& gpu) { return gpu.second >= kSwitchesReduce; });
   facts.nic_latency = nic_latency(infiniband);
   for (const auto& [what, devices] : unsaid_)
     find(devices.size() == 1
