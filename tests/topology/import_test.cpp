@@ -1,5 +1,6 @@
 #include "topology/import/import.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -98,6 +99,35 @@ TEST(Import, ARouterIsNoHostOfTheFabric) {
   const auto findings = read_ibnetdiscover(text, {}).findings;
   EXPECT_THAT(findings, Contains("1 hosts with 1 adapters, 2 switches, 2 cables"));
   EXPECT_THAT(findings, Contains("routers to other subnets: 1, left out with their cables"));
+}
+
+// Hosts 1, 2 and 10 on one leaf, with two adapters on host 2: they come in this order however they are
+// padded, so node0 is host 1, node1 host 2 and its nic0 is mlx5_2 (port 3), and node2 is host 10.
+TEST(Import, HostsAndAdaptersAreNumberedAsPeopleCount) {
+  const auto fabric = [](int digits) {
+    std::string ports, adapters;
+    int port = 0;
+    for (const auto& [host, adapter] :
+         {std::pair(10, "mlx5_0"), {2, "mlx5_10"}, {2, "mlx5_2"}, {1, "mlx5_0"}}) {
+      const std::string id = fmt::format("H-{:016x}", ++port);
+      const std::string named = fmt::format("gpu{:0{}} {}", host, digits, adapter);
+      ports += fmt::format("[{}]\t\"{}\"[1](b)\t# \"{}\" lid {} 4xNDR\n", port, id, named, port);
+      adapters +=
+          fmt::format("\nCa\t1 \"{}\"\t# \"{}\"\n[1](b)\t\"S-1\"[{}]\t# lid 9 lmc 0 \"leaf\" lid 9 4xNDR\n",
+                      id, named, port);
+    }
+    return "switchguid=0x1(1)\nSwitch\t8 \"S-1\"\t# \"leaf\" base port 0\n" + ports + adapters;
+  };
+  const Imported imported = read_ibnetdiscover(fabric(1), {});
+  std::vector<std::string> cabled;  // in the order of the leaf's ports: gpu10, mlx5_10, mlx5_2, gpu1
+  for (const LinkSpec& cable : imported.spec.links)
+    cabled.push_back(cable.from == "switch0" ? cable.to : cable.from);
+  EXPECT_THAT(cabled, testing::ElementsAre("node2/nic0", "node1/nic1", "node1/nic0", "node0/nic0"));
+  const auto read = [&](int digits) {
+    return to_json(build(read_ibnetdiscover(fabric(digits), {}).spec, catalogue()));
+  };
+  EXPECT_EQ(read(1), read(2));
+  EXPECT_EQ(read(1), read(3));
 }
 
 // As in its manual page, and quoted.

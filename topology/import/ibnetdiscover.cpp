@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "topology/import/encoding.hpp"
 #include "topology/import/import.hpp"
+#include "topology/import/natural_order.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -153,8 +154,14 @@ class Reader {
   }
 
   void name_devices() {
-    std::map<std::string, std::vector<std::pair<std::string, std::string>>> hosts;
-    std::vector<std::pair<std::string, std::string>> switches;
+    using Described = std::pair<std::string, std::string>;  // and its id
+    const auto sort = [](std::vector<Described>& some) {
+      std::sort(some.begin(), some.end(), [](const Described& a, const Described& b) {
+        return a.first != b.first ? NaturalOrder()(a.first, b.first) : a.second < b.second;
+      });
+    };
+    std::map<std::string, std::vector<Described>, NaturalOrder> hosts;
+    std::vector<Described> switches;
     for (const auto& [id, d] : devices_) {
       if (skipped(id)) continue;
       if (d.is_switch)
@@ -162,12 +169,12 @@ class Reader {
       else
         hosts[host_of(id, d.description)].emplace_back(d.description, id);
     }
-    std::sort(switches.begin(), switches.end());
+    sort(switches);
     for (std::size_t i = 0; i < switches.size(); ++i)
       devices_[switches[i].second].name = fmt::format("switch{}", i);
     int node = 0;
     for (auto& [host, adapters] : hosts) {
-      std::sort(adapters.begin(), adapters.end());
+      sort(adapters);
       for (std::size_t i = 0; i < adapters.size(); ++i) {
         devices_[adapters[i].second].name = fmt::format("node{}/nic{}", node, i);
         add_adapter(devices_[adapters[i].second].name, node, static_cast<int>(i));

@@ -22,9 +22,9 @@ struct Imported {
   std::vector<std::string> findings;  // what looks wrong or had to be assumed, one sentence each
 };
 
-// ibnetdiscover (rdma-core): switches, host adapters and the cables between them. GUIDs are left out; hosts
-// and switches are numbered in the order of their names. With an accelerator every adapter gets one beside
-// it.
+// ibnetdiscover (rdma-core): switches, host adapters and the cables between them. GUIDs are left out; hosts,
+// their adapters and switches are numbered in the order of their names, as people count: gpu2 before gpu10.
+// With an accelerator every adapter gets one beside it.
 [[nodiscard]] Imported read_ibnetdiscover(std::string_view text, const ImportOptions& options);
 
 // The matrix of `nvidia-smi topo -m`, of one box. Links of PIX and PXB groups, sockets and NVLink counts; it
