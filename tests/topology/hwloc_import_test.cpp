@@ -1,5 +1,5 @@
 // What hwloc lists beside accelerators and their NICs: displays of management chips, NICs without RDMA,
-// NVLinks to processors.
+// NVLinks to processors; and the links among accelerators, which it asks their drivers for.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -97,6 +97,99 @@ TEST(Hwloc, NvlinksToTheProcessorAreLeftOutAndSaid) {
   EXPECT_THAT(imported.findings,
               Contains(HasSubstr("between GPUs and processors are left out (1 GPU has them)")));
   EXPECT_THAT(read(box(kTesla)).findings, IsEmpty());
+}
+
+// GPUs of one kind, as the driver's devices 101, 102, ...
+std::string gpus(int count, const std::string& kind) {
+  std::string all;
+  for (int i = 1; i <= count; ++i)
+    all += pci(i, kind, "31.5", R"(<object type="OSDev" gp_index="10)" + std::to_string(i) + R"("/>)");
+  return all;
+}
+std::string matrix(const std::string& name, const std::string& indexes, const std::string& values,
+                   const std::string& tag = "distances2 type=\"OSDev\" indexing=\"gp\"") {
+  const std::string end = tag.substr(0, tag.find(' '));
+  return "<" + tag + " name=\"" + name + "\"><indexes>" + indexes + "</indexes><u64values>" + values +
+         "</u64values></" + end + ">";
+}
+Imported read_as(const char* accelerator, const std::string& text) {
+  ImportOptions options;
+  options.accelerator = accelerator;
+  options.figures = &catalogue().accelerator(accelerator);
+  return read_hwloc_xml(text, options);
+}
+int links(const Topology& t, const char* from, const char* to) {
+  const auto found = t.find_link(device(t, from), device(t, to));
+  return found ? t.link(*found).count : 0;
+}
+
+// 50,000 MB/s are two NVLinks of 25.
+TEST(Hwloc, ObjectsOfOneTypeAreNumberedWithoutIt) {
+  const std::string two = gpus(2, "0302 [10de:1db1]"), values = "0 50000 50000 0";
+  for (const std::string& links_of :
+       {matrix("NVLinkBandwidth", "101 102", values),
+        matrix("NVLinkBandwidth", "OSDev:101 OSDev:102", values, "distances2hetero")}) {
+    const Topology t = built(read_as("v100-sxm2-32gb", box(two, links_of)));
+    EXPECT_EQ(links(t, "node0/gpu0", "node0/gpu1"), 2) << links_of;
+  }
+}
+
+// Three MI300X, one link of 64 GB/s a pair whatever the driver's nominal figure. Four dies of MI250X: four
+// links in a package and one or two between packages, and none where the driver counts two hops.
+TEST(Hwloc, InfinityFabricIsReadFromTheDriversMatrix) {
+  for (const char* nominal : {"50000", "64000", "100000"}) {
+    std::string values;
+    for (int i = 0; i < 9; ++i) values += i % 4 == 0 ? "1000000 " : std::string(nominal) + " ";
+    const Imported imported =
+        read_as("mi300x", box(gpus(3, "1200 [1002:74a1]"), matrix("XGMIBandwidth", "101 102 103", values)));
+    const Topology t = built(imported);
+    const Link link = t.link(*t.find_link(device(t, "node0/gpu0"), device(t, "node0/gpu2")));
+    EXPECT_EQ(link.count, 1);
+    EXPECT_DOUBLE_EQ(link.line_rate.value(), 64e9);
+    EXPECT_EQ(link.kind, LinkKind::infinity_fabric);
+    EXPECT_THAT(imported.findings,
+                Contains(HasSubstr(std::string(nominal) + " MB/s is taken for one link xgmi-mi300x")));
+  }
+  const Topology t = built(read_as(
+      "mi250x-gcd",
+      box(gpus(4, "0380 [1002:7408]"),
+          matrix("XGMIBandwidth", "101 102 103 104",
+                 "0 200000 50000 50000  200000 0 50000 100000  50000 50000 0 200000  50000 100000 200000 0") +
+              matrix("XGMIHops", "101 102 103 104", "0 1 1 2  1 0 2 1  1 2 0 1  2 1 1 0"))));
+  EXPECT_EQ(links(t, "node0/gpu0", "node0/gpu1"), 4);
+  EXPECT_EQ(links(t, "node0/gpu0", "node0/gpu2"), 1);
+  EXPECT_EQ(links(t, "node0/gpu1", "node0/gpu3"), 2);
+  EXPECT_EQ(links(t, "node0/gpu0", "node0/gpu3"), 0);
+  EXPECT_EQ(links(t, "node0/gpu1", "node0/gpu2"), 0);
+}
+
+// hwloc without NVML. A V100 has six links, which lead to the NVSwitches where there are some (DGX-2); on
+// boards of eight since Ampere they do, too: 12 of an A100.
+TEST(Hwloc, NvlinksThatTheFileDoesNotTellAreAssumedOrSaid) {
+  const Imported dgx2 =
+      read_as("v100-sxm3-32gb", box(gpus(2, "0302 [10de:1db8]") + pci(3, "0680 [10de:1ac2]", "0.0") +
+                                    pci(4, "0680 [10de:1ac2]", "0.0")));
+  const Topology t = built(dgx2);
+  EXPECT_EQ(links(t, "node0/gpu1", "node0/nvswitch0"), 6);
+  EXPECT_EQ(t.device(device(t, "node0/nvswitch0")).count, 2);
+  EXPECT_THAT(dgx2.findings, Contains(HasSubstr("6 to NVSwitches are assumed from every GPU, as the file")));
+
+  const Imported board = read_as("a100-sxm4-80gb", box(gpus(8, "0302 [10de:20b2]")));
+  EXPECT_EQ(links(built(board), "node0/gpu7", "node0/nvswitch0"), 12);
+  EXPECT_THAT(board.findings, Contains(HasSubstr("as on every board of eight")));
+  EXPECT_FALSE(built(board).nvlink_sharp);
+  EXPECT_TRUE(built(read_as("h100-sxm5", box(gpus(8, "0302 [10de:2330]")))).nvlink_sharp);
+
+  for (const auto& [accelerator, what] :
+       {std::pair("v100-sxm2-32gb", "tells no NVLink though v100-sxm2-32gb has 6 (hwloc asks NVML for them)"),
+        {"mi300x", "tells no xgmi-mi300x though mi300x has 7 (hwloc asks ROCm SMI for them)"}}) {
+    const Imported unknown = read_as(accelerator, box(gpus(8, "0302 [10de:1db1]")));
+    EXPECT_FALSE(built(unknown).find_device("node0/nvswitch0"));
+    EXPECT_THAT(unknown.findings, Contains(HasSubstr(what)));
+  }
+  EXPECT_THAT(read(box(gpus(2, "0302 [10de:1db8]") + pci(3, "0680 [10de:1ac2]", "0.0"))).findings,
+              Contains(HasSubstr("the file has NVSwitches and tells no NVLinks")));
+  EXPECT_THAT(read_as("a100-sxm4-80gb", box(kTesla)).findings, IsEmpty());  // alone
 }
 
 TEST(Hwloc, ASocketIsThePackageOfHwloc1) {

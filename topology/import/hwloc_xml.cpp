@@ -1,16 +1,18 @@
 // hwloc's XML (lstopo --of xml), format 1 to 3: nested objects. A package is a socket (hwloc 1 calls it so);
 // a bridge above two or more devices is a PCIe switch, other bridges are just wires; pci_link_speed is GB/s
 // of a device's own link. If hwloc was built with NVML, NVLinks are a matrix in MB/s per direction between
-// GPUs and NVSwitches.
+// GPUs and NVSwitches; with ROCm's library, Infinity Fabric is one between GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "sim/base/error.hpp"
+#include "topology/import/boards.hpp"
 #include "topology/import/box.hpp"
+#include "topology/import/hwloc_matrix.hpp"
+#include "topology/import/hwloc_object.hpp"
 #include "topology/import/import.hpp"
 #include "topology/import/nccl_xml_element.hpp"
 #include "topology/import/pcie.hpp"
@@ -20,78 +22,12 @@
 namespace topsim::topology {
 namespace {
 
+using namespace hwloc;
 using nccl::attribute;
 using nccl::Element;
 
 constexpr double kNvlinkMegabytes = 25000;  // of one NVLink 2 to 4, per direction
 constexpr double kMostGigabytes = 1e4;      // of any PCIe slot; a file with more is broken
-
-std::string type_of(const Element& object) {
-  return attribute(object, "type");
-}
-
-bool is_socket(const Element& object) {
-  return type_of(object) == "Package" || type_of(object) == "Socket";
-}
-
-// A hwloc_obj_osdev_type_e: a number up to 5 in format 2, bits in format 3.
-struct OsDevice {
-  int number, bit;
-};
-constexpr OsDevice kOpenFabrics{3, 32}, kCoprocessor{5, 8};
-
-bool has_osdev(const Element& object, OsDevice wanted) {
-  return std::any_of(object.begin(), object.end(), [&](const auto& child) {
-    if (child.first != "object" || type_of(child.second) != "OSDev") return false;
-    const double type = nccl::number(child.second, "osdev_type", 0);
-    if (type == wanted.number) return true;
-    return type > kCoprocessor.number && type < 256 && (static_cast<int>(type) & wanted.bit) != 0;
-  });
-}
-
-// Servers have a display of class 0300 on their management chip, as workstations' GPUs are: NVIDIA makes no
-// such chips, others' are known by a slot of a lane or none, and by no driver that computes.
-bool is_display_only(const Element& object) {
-  const std::string kind = attribute(object, "pci_type");
-  if (!kind.starts_with("0300") || kind.find("[10de:") != std::string::npos) return false;
-  constexpr double kOneLane = 0.5;  // GB/s, Gen2
-  const bool maker = kind.find("[1002:") != std::string::npos || kind.find("[8086:") != std::string::npos;
-  return !maker ||
-         (!has_osdev(object, kCoprocessor) && !(nccl::number(object, "pci_link_speed", 0) > kOneLane));
-}
-
-// By PCI class: "0302 [10de:1db8] ..." is a GPU. 03xx display, 12xx accelerator, 02xx network, 0c06
-// InfiniBand, 0680 NVSwitch.
-DeviceKind role_of(const Element& object) {
-  const std::string kind = attribute(object, "pci_type");
-  if ((kind.starts_with("03") && !is_display_only(object)) || kind.starts_with("12"))
-    return DeviceKind::accelerator;
-  if (kind.starts_with("02") || kind.starts_with("0c06")) return DeviceKind::nic;
-  // A switch that is asleep reports class 0000; hwloc recognises it by its driver.
-  const bool nvswitch = kind.starts_with("0680") || attribute(object, "subtype") == "NVSwitch";
-  return nvswitch ? DeviceKind::nvswitch : DeviceKind::storage;
-}
-
-bool is_wanted(const Element& object) {
-  const DeviceKind role = role_of(object);
-  return type_of(object) == "PCIDev" && (role == DeviceKind::accelerator || role == DeviceKind::nic);
-}
-
-// The number of GPUs and NICs below, through any bridges.
-int devices_below(const Element& object) {
-  int count = 0;
-  for (const auto& [name, child] : object)
-    if (name == "object") count += is_wanted(child) ? 1 : devices_below(child);
-  return count;
-}
-
-// Of some NIC below.
-bool names_rdma(const Element& object) {
-  return std::any_of(object.begin(), object.end(), [](const auto& child) {
-    return child.first == "object" &&
-           ((is_wanted(child.second) && has_osdev(child.second, kOpenFabrics)) || names_rdma(child.second));
-  });
-}
 
 class HwlocImporter {
  public:
@@ -106,8 +42,7 @@ class HwlocImporter {
                         result_.findings.empty()
                             ? "hwloc lists PCI devices when it ran with them: lstopo --whole-io --of xml"
                             : result_.findings.front());
-    for (const auto& [name, child] : topology)
-      if (name.starts_with("distances2") && attribute(child, "name") == "NVLinkBandwidth") nvlinks(child);
+    matrices(topology);
     sockets();
     if (!uncabled_.empty())
       result_.findings.push_back(
@@ -249,27 +184,31 @@ class HwlocImporter {
     }
   }
 
-  // Row-major: from the row's device to the column's.
-  void nvlinks(const Element& matrix) {
-    std::vector<std::string> ends;
-    std::vector<double> values;
-    for (const auto& [name, part] : matrix) {
-      std::istringstream words(part.data());
-      if (name == "indexes")
-        for (std::string word; words >> word;) ends.push_back(word);
-      if (name == "u64values")
-        for (double value = 0; words >> value;) values.push_back(value);
-    }
-    if (values.size() != ends.size() * ends.size()) {
-      result_.findings.push_back("the NVLink matrix is not square: it is left out");
-      return;
-    }
+  void matrices(const Element& topology) {
+    std::map<std::string, HwlocMatrix> named;
+    for (const auto& [name, child] : topology)
+      if (name.starts_with("distances2")) named.emplace(attribute(child, "name"), hwloc_matrix(child));
+    const HwlocMatrix none;
+    const auto usable = [&](const char* name, const char* what) -> const HwlocMatrix& {
+      const auto found = named.find(name);
+      if (found == named.end() || found->second.is_square())
+        return found == named.end() ? none : found->second;
+      result_.findings.push_back(fmt::format("the {} matrix is not square: it is left out", what));
+      return none;
+    };
+    nvlinks(usable("NVLinkBandwidth", "NVLink"));
+    infinity_fabric(usable("XGMIBandwidth", "Infinity Fabric"), usable("XGMIHops", "Infinity Fabric's hop"));
+    if (named.count("NVLinkBandwidth") + named.count("XGMIBandwidth") == 0) unsaid_links();
+  }
+
+  void nvlinks(const HwlocMatrix& matrix) {
+    const std::vector<std::string>& ends = matrix.ends;
     std::map<std::string, double> to_switches;
     std::map<std::pair<std::string, std::string>, double> pairs;
     for (std::size_t a = 0; a < ends.size(); ++a)
       for (std::size_t b = 0; b < ends.size(); ++b) {
         const auto from = by_index_.find(ends[a]), to = by_index_.find(ends[b]);
-        const double speed = values[a * ends.size() + b];
+        const double speed = matrix.at(a, b);
         if (from == by_index_.end() || to == by_index_.end() || from == to || !(speed > 0)) continue;
         if (from->second == kNvswitch || from->second == kProcessor) continue;
         if (to->second == kProcessor)
@@ -280,11 +219,76 @@ class HwlocImporter {
           pairs[{from->second, to->second}] += speed;
       }
     if (!to_switches.empty()) {
-      const std::string nvswitch = add("nvswitch", "nvswitch0");
-      result_.spec.devices.back().count = std::clamp(nvswitches_, 1, 65535);
+      const std::string nvswitch = add_nvswitches();
       for (const auto& [gpu, speed] : to_switches) nvlink(gpu, nvswitch, speed);
     }
     for (const auto& [ends_of, speed] : pairs) nvlink(ends_of.first, ends_of.second, speed);
+  }
+
+  std::string add_nvswitches() {
+    std::string name = add("nvswitch", "nvswitch0");
+    result_.spec.devices.back().count = std::clamp(nvswitches_, 1, 65535);
+    // They reduce from Hopper's on.
+    result_.spec.nvlink_sharp = options_.figures != nullptr && options_.figures->compute_capability >= 90;
+    return name;
+  }
+
+  // The driver's rates are nominal and alike for generations that differ, but tell pairs with several links
+  // (50,000, 100,000 and 200,000 for one, two and four of MI250X): the smallest is one link. Pairs with more
+  // than a hop between them have no link of their own.
+  void infinity_fabric(const HwlocMatrix& rates, const HwlocMatrix& hops) {
+    std::map<std::pair<std::string, std::string>, double> pairs;
+    double one = 0;
+    for (std::size_t a = 0; a < rates.ends.size(); ++a)
+      for (std::size_t b = 0; b < rates.ends.size(); ++b) {
+        const auto from = by_index_.find(rates.ends[a]), to = by_index_.find(rates.ends[b]);
+        const double rate = rates.at(a, b);
+        if (from == by_index_.end() || to == by_index_.end() || from->second >= to->second || !(rate > 0))
+          continue;
+        if (hops.between(from->first, to->first) > 1) continue;
+        pairs[{from->second, to->second}] = rate;
+        one = one > 0 ? std::min(one, rate) : rate;
+      }
+    if (pairs.empty()) return;
+    const Accelerator* figures = options_.figures;
+    const std::string use = figures != nullptr && figures->scale_up_link.starts_with("xgmi")
+                                ? figures->scale_up_link
+                                : "xgmi-mi300x";
+    const double most = figures != nullptr && figures->nvlinks > 0 ? figures->nvlinks : 8;
+    for (const auto& [ends, rate] : pairs)
+      cable(ends.first, ends.second, use, static_cast<int>(std::clamp(std::round(rate / one), 1.0, most)));
+    result_.findings.push_back(
+        fmt::format("the driver's rates of Infinity Fabric are nominal: {:g} MB/s is taken for one link {}{}",
+                    one, use, figures == nullptr ? "; name the accelerator with --gpu" : ""));
+  }
+
+  // Which GPU each link leads to is not known, except where all lead to NVSwitches.
+  void unsaid_links() {
+    const Accelerator* figures = options_.figures;
+    if (gpus_ < 2) return;
+    if (figures == nullptr && nvswitches_ > 0)
+      result_.findings.push_back(
+          "the file has NVSwitches and tells no NVLinks (hwloc asks NVML for them): copies go over PCIe "
+          "here; "
+          "with --gpu, all NVLinks of the named accelerator lead to them");
+    if (figures == nullptr || figures->nvlinks == 0) return;
+    const bool nvlink = figures->compute_capability > 0;
+    const std::string has = fmt::format("the file tells no {} though {} has {} (hwloc asks {} for them)",
+                                        nvlink ? "NVLink" : figures->scale_up_link, figures->id,
+                                        figures->nvlinks, nvlink ? "NVML" : "ROCm SMI");
+    if (!(nvlink && nvswitches_ > 0) && !is_nvswitch_board(*figures, static_cast<std::size_t>(gpus_))) {
+      result_.findings.push_back(
+          has +
+          ": how they are wired is not known, and copies go over PCIe here, many times slower. A recipe has "
+          "them: topology.node.use in place of topology.file (topsim topo list)");
+      return;
+    }
+    result_.findings.push_back(
+        fmt::format("{}: {} to NVSwitches are assumed from every GPU, {}", has, figures->nvlinks,
+                    nvswitches_ > 0 ? "as the file has NVSwitches" : "as on every board of eight"));
+    const std::string nvswitch = add_nvswitches();
+    for (int gpu = 0; gpu < gpus_; ++gpu)
+      cable(fmt::format("node0/gpu{}", gpu), nvswitch, figures->scale_up_link, figures->nvlinks);
   }
 
   // By the accelerator, else by the rate: 20 GB/s are the first, multiples of 25 any of the next three.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "topology/import/boards.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
 
 namespace topsim::topology::nccl {
@@ -98,11 +99,9 @@ std::string Importer::places_of(const std::set<DeviceId>& gpus) const {
 }
 
 // NCCL gets the NVLinks of a GPU without <nvlink> from NVML. Which GPU each link leads to cannot be known
-// here, except on boards of eight since Ampere: there all links lead to NVSwitches (HGX A100, H100, B200).
+// here, except on boards of eight.
 void Importer::unnamed_nvlinks(std::uint32_t node) {
   if (!scale_up_.empty() || figures_ == nullptr || figures_->nvlinks == 0) return;
-  constexpr std::size_t kBoard = 8;
-  constexpr int kAmpere = 80;
   const int links = figures_->nvlinks;
   const std::string has =
       fmt::format("the file names no {} though {} has {}",
@@ -111,8 +110,7 @@ void Importer::unnamed_nvlinks(std::uint32_t node) {
     return find(has +
                 ": NCCL found none on that machine, and copies go over PCIe; is it the right "
                 "accelerator, and are its links up (nvidia-smi nvlink -s)?");
-  if (!figures_->form.starts_with("SXM") || figures_->compute_capability < kAmpere ||
-      gpus_of_box_.size() != kBoard)
+  if (!is_nvswitch_board(*figures_, gpus_of_box_.size()))
     return find(has +
                 ": NCCL would ask the driver for them; how they are wired is not known, and copies go "
                 "over PCIe here, many times slower. A recipe has them: topology.node.use in place of "
