@@ -192,6 +192,26 @@ TEST(Hwloc, NvlinksThatTheFileDoesNotTellAreAssumedOrSaid) {
   EXPECT_THAT(read_as("a100-sxm4-80gb", box(kTesla)).findings, IsEmpty());  // alone
 }
 
+// 16 lanes at rest: Gen1 carries 16 x 0.25 GB/s, Gen2 16 x 0.5. An A100's own slot is Gen4 x16: 16 lanes of
+// 16 GT/s at 128 bits in 130, 31.5 GB/s. A slot of Gen3 x4 (3.94 GB/s) is what it says.
+TEST(Hwloc, AGpuThatWasAsleepHasItsOwnSlot) {
+  const auto rate = [](const Imported& imported) {
+    const Topology t = built(imported);
+    return t.link(*t.find_link(device(t, "node0/gpu0"), device(t, "node0/cpu0"))).line_rate.value();
+  };
+  for (const char* speed : {"4.000000", "8.000000", "0.250000"}) {
+    const std::string two = pci(1, "0302 [10de:20b0]", speed) + pci(2, "0302 [10de:20b0]", speed);
+    const Imported named = read_as("a100-pcie-80gb", box(two));
+    EXPECT_NEAR(rate(named), 32e9 * 128 / 130, 0.5e9) << speed;
+    EXPECT_THAT(named.findings, Contains(HasSubstr("node0/gpu0 and 1 more run at")));
+    EXPECT_THAT(named.findings, Contains(HasSubstr("pcie4-x16 of a100-pcie-80gb is taken")));
+    EXPECT_THAT(read_hwloc_xml(box(two), {}).findings, Contains(HasSubstr("dump again under load")));
+  }
+  const Imported narrow = read_as("a100-pcie-80gb", box(pci(1, "0302 [10de:20b0]", "3.938462")));
+  EXPECT_NEAR(rate(narrow), 3.94e9, 0.07e9);
+  EXPECT_THAT(narrow.findings, IsEmpty());
+}
+
 TEST(Hwloc, ASocketIsThePackageOfHwloc1) {
   const std::string gpu = box(kTesla, "", "Socket");
   std::string two = gpu;

@@ -52,6 +52,7 @@ class HwlocImporter {
       result_.findings.push_back(
           fmt::format("no NIC names an RDMA device (OpenFabrics): {} on each of {}, whatever it speaks",
                       options_.nic_link, nics_));
+    for (const auto& [rate, devices] : asleep_) tell_asleep(rate, devices);
     if (host_nvlinks_ > 0)
       result_.findings.push_back(
           fmt::format("NVLinks between GPUs and processors are left out ({} GPU{} them): their copies to "
@@ -88,10 +89,26 @@ class HwlocImporter {
       ++guessed_;
       return cable(device, parent, "pcie4-x16");
     }
+    if (role_of(object) == DeviceKind::accelerator && is_old_pcie(speed)) {
+      asleep_[fmt::format("{:g} GB/s, PCIe Gen1 or Gen2", speed)].push_back(device);
+      if (options_.figures != nullptr && !options_.figures->pcie_link.empty())
+        return cable(device, parent, options_.figures->pcie_link);
+    }
     const PcieSlot nearest = nearest_slot(speed);
     constexpr double kSame = 0.01;  // files round
     const bool same = std::abs(speed / nearest.coded() - 1) < kSame;
     cable(device, parent, nearest.catalogue_id(), 1, same ? 0 : speed / nearest.coding());
+  }
+
+  void tell_asleep(const std::string& rate, const std::vector<std::string>& devices) {
+    const Accelerator* figures = options_.figures;
+    const bool known = figures != nullptr && !figures->pcie_link.empty();
+    const bool more = devices.size() > 1;
+    result_.findings.push_back(
+        fmt::format("{}{} {} at {}: an idle device or a virtual machine's invention; {}", devices.front(),
+                    more ? fmt::format(" and {} more", devices.size() - 1) : "", more ? "run" : "runs", rate,
+                    known ? fmt::format("{} of {} is taken", figures->pcie_link, figures->id)
+                          : "dump again under load, or name the accelerator with --gpu"));
   }
 
   void object(const Element& o, const std::string& hub) {
@@ -327,7 +344,8 @@ class HwlocImporter {
   const ImportOptions& options_;
   Imported result_;
   std::vector<std::string> sockets_, families_, uncabled_;
-  std::map<std::string, std::string> by_index_;  // "OSDev:802" -> device
+  std::map<std::string, std::string> by_index_;             // "OSDev:802" -> device
+  std::map<std::string, std::vector<std::string>> asleep_;  // by what they run at
   std::string model_;
   int gpus_ = 0, nics_ = 0, switches_ = 0, nvswitches_ = 0, guessed_ = 0, rails_ = 0, host_nvlinks_ = 0;
   bool names_rdma_ = false;

@@ -24,6 +24,15 @@ struct PcieSlot {
   }
 };
 
+// Whether a rate is one of Gen1 or Gen2, at which GPUs rest: with 8 bits in 10, their lanes carry multiples
+// of a quarter GB/s, up to 16 of a half. Those of later ones are never so near to one: Gen3 x4 is 3.94,
+// x8 7.88.
+[[nodiscard]] inline bool is_old_pcie(double gigabytes) {
+  constexpr double kLane = 0.25, kMost = 16 * 0.5, kRounded = 0.02;
+  const double lanes = gigabytes / kLane;
+  return gigabytes < kMost + kRounded && std::abs(lanes - std::round(lanes)) < kRounded;
+}
+
 // The slot of the catalogue with the nearest rate, of two alike the wider one.
 [[nodiscard]] inline PcieSlot nearest_slot(double gigabytes) {
   PcieSlot best{5, 8};
