@@ -103,6 +103,30 @@ TEST(NvidiaSmi, DifferentNumbersOfLinksThatAGpuHasAreCables) {
   EXPECT_EQ(t.link(*t.find_link(device(t, "node0/gpu0"), device(t, "node0/gpu2"))).count, 1);
 }
 
+// Nobody names the GPUs. Rows of 3 x 6 = 18 cables are Hopper's 18 links, as GH200s of a node of four have
+// them; 3 x 4 = 12 are an A100's, 3 x 2 = 6 a V100's. 3 x 12 = 36 is more than any GPU has: 12 links to
+// NVSwitches.
+TEST(NvidiaSmi, CablesOfARowAreTheLinksOfItsGpu) {
+  const std::string all = replaced(kWeak, "NV16", "NV18");
+  for (const auto& [cell, link] : {std::pair("NV6", "nvlink4"), {"NV4", "nvlink3"}, {"NV2", "nvlink2"}}) {
+    const Imported imported = read_nvidia_smi(replaced(all, "NV18", cell), {});
+    const Topology t = built(imported);
+    const auto found = t.find_link(device(t, "node0/gpu0"), device(t, "node0/gpu3"));
+    ASSERT_TRUE(found) << cell;
+    EXPECT_EQ(t.link(*found).count, cell[2] - '0');
+    EXPECT_EQ(t.type_of(*found).id, link) << cell;
+    EXPECT_EQ(count(t, DeviceKind::nvswitch), 0U);
+    const auto asks = Contains(HasSubstr("V100s on NVSwitches look the same: --gpu says which"));
+    if (std::string_view(cell) == "NV6")
+      EXPECT_THAT(imported.findings, asks);
+    else
+      EXPECT_THAT(imported.findings, Not(asks));
+  }
+  EXPECT_EQ(links_up(built(read_nvidia_smi(replaced(all, "NV18", "NV12"), {})), "node0/gpu0"), 12);
+  // Four of a DGX-2, named.
+  EXPECT_EQ(links_up(built(read(replaced(all, "NV18", "NV6"), "v100-sxm3-32gb")), "node0/gpu0"), 6);
+}
+
 // Four PCIe GPUs in pairs under a switch each, as drivers of 2017 print them, and later ones.
 constexpr const char* kOld = R"(	GPU0	GPU1	GPU2	GPU3	mlx5_0	CPU Affinity
 GPU0	X	PIX	SOC	SOC	SOC	0-7

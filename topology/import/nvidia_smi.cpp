@@ -151,7 +151,8 @@ class Builder {
                                            options_.figures != nullptr ? ", as the accelerator's slot" : ""));
   }
 
-  // By the accelerator, else by the number of links: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
+  // By the accelerator, else by the number of a GPU's links: 18 on Hopper and Blackwell, 12 on A100, 6 on
+  // V100.
   [[nodiscard]] std::string nvlink_of(int links) const {
     if (options_.figures != nullptr && !options_.figures->scale_up_link.empty())
       return options_.figures->scale_up_link;
@@ -178,10 +179,10 @@ class Builder {
                "the matrix is the same both ways");
       }
     if (most == 0) return;
-    if (options_.figures == nullptr)
-      result_.findings.push_back(
-          fmt::format("the NVLink generation follows from the count: {} taken for {} link{}", nvlink_of(most),
-                      most, most == 1 ? "" : "s"));
+    int row = 0;
+    for (std::size_t gpu = 0; gpu < rows_.size(); ++gpu) row = std::max(row, links_of(gpu));
+    links_ = row > own_links() ? most : row;
+    if (options_.figures == nullptr) tell_generation(most);
     const std::vector<int> group = groups(rows_, [](const std::string& c) { return bonded(c) > 0; });
     std::map<int, std::vector<std::size_t>> joined;
     for (std::size_t i = 0; i < rows_.size(); ++i)
@@ -195,7 +196,7 @@ class Builder {
       if (switched)
         through_switches(gpus, fmt::format("nvswitch{}", switches++), most);
       else
-        one_by_one(gpus, most);
+        one_by_one(gpus);
     }
     if (!alone.empty())
       result_.findings.push_back(
@@ -204,17 +205,30 @@ class Builder {
                       alone.size() == 1 ? "a GPU is" : "GPUs are", fmt::join(alone, ", ")));
   }
 
+  // Four GPUs with six links a pair are an HGX H100 of four or GH200s (18 links each, no NVSwitch), or four
+  // of the V100s of a DGX-2, which show their six links to the NVSwitches in every cell.
+  void tell_generation(int most) {
+    constexpr int kVolta = 6;
+    const bool either = most == kVolta && links_ > kVolta;
+    result_.findings.push_back(fmt::format(
+        "the NVLink generation follows from the count: {} taken for {} link{} of a GPU{}", nvlink_of(links_),
+        links_, links_ == 1 ? "" : "s",
+        either
+            ? fmt::format(", {} to each other one; V100s on NVSwitches look the same: --gpu says which", most)
+            : ""));
+  }
+
   // Two GPUs on NVSwitches have as many links between them as the one with fewer.
   void through_switches(const std::vector<std::size_t>& gpus, const std::string& name, int most) {
     // NVSwitches reduce from Hopper's on.
     const Accelerator* figures = options_.figures;
-    result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
+    result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : links_ > 12;
     device(name, "nvswitch");
     std::map<int, std::vector<std::string>> by_links;
     for (const std::size_t gpu : gpus) {
       int links = 0;
       for (const std::string& cell : rows_[gpu].cells) links = std::max(links, bonded(cell));
-      link(names_[gpu], name, nvlink_of(most), links);
+      link(names_[gpu], name, nvlink_of(links_), links);
       by_links[links].push_back(rows_[gpu].name);
     }
     by_links.erase(std::prev(by_links.end()));
@@ -224,11 +238,11 @@ class Builder {
                       links, most, fmt::join(some, ", ")));
   }
 
-  void one_by_one(const std::vector<std::size_t>& gpus, int most) {
+  void one_by_one(const std::vector<std::size_t>& gpus) {
     for (const std::size_t a : gpus)
       for (const std::size_t b : gpus)
         if (const int links = bonded(rows_[a].cells[b]); a < b && links > 0)
-          link(names_[a], names_[b], nvlink_of(most), links);
+          link(names_[a], names_[b], nvlink_of(links_), links);
   }
 
   [[nodiscard]] int own_links() const {
@@ -248,6 +262,7 @@ class Builder {
   const Rows& rows_;
   const ImportOptions& options_;
   Imported result_;
+  int links_ = 0;  // of a GPU: those of its row, where these are cables, else as many as its largest cell
   std::vector<int> socket_;
   std::vector<std::string> names_;
 };
