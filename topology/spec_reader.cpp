@@ -230,9 +230,9 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  config::at_most_a_second(), config::default_text("measured for the link"))
           .field("dimensions", &FabricSpec::dimensions,
                  "torus and mesh: accelerators per dimension; dragonfly: groups, switches a group, nodes' "
-                 "ports a "
-                 "switch, "
-                 "global cables a switch",
+                 "ports a switch, global cables a switch, and cables to each switch of the group (left out: "
+                 "one, "
+                 "or as a recipe with as many switches a group has them)",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
           .field("rings", &FabricSpec::rings,
                  "torus: whether links join the ends of its axes, whatever their lengths",

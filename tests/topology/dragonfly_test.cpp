@@ -1,9 +1,11 @@
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
+#include "topology/draw/draw.hpp"
 
 namespace topsim::topology::test::dragonfly_test {
 
@@ -65,6 +67,67 @@ TEST(Dragonfly, ADragonflyDealsTheNicsOfANodeOverTheSwitchesOfItsChassis) {
     ASSERT_TRUE(between);
     EXPECT_EQ(t.link(*between).count, 2);
   }
+}
+
+// Four groups of eight switches, each with eight NICs, seven neighbours and three cables to other groups, as
+// the scenario says: 256 NICs, 4 x 8 x 7 / 2 = 112 local cables and 4 x 8 x 3 / 2 = 48 global ones, 416 in
+// all. The 52 free ports of each switch stay free. A fifth dimension of 2 doubles the local ones.
+TEST(Dragonfly, HasTheCablesThatItsDimensionsSay) {
+  const auto cables = [](std::vector<int> dimensions, const char* use, int nodes) {
+    TopologySpec spec =
+        cluster("perlmutter-a100", nodes, *use == 0 ? FabricKind::dragonfly : FabricKind::none);
+    spec.fabric.use = use;
+    if (*use == 0) spec.fabric.link.use = "slingshot-200";
+    spec.fabric.dimensions = std::move(dimensions);
+    const Topology t = build(spec, catalogue());
+    int nics = 0, local = 0, global = 0;
+    for (const LinkId id : t.cables()) {
+      const Link l = t.link(id);
+      const Device from = t.device(l.from), to = t.device(l.to);
+      if (from.kind == DeviceKind::fabric_switch && to.kind == DeviceKind::fabric_switch)
+        (from.local / static_cast<unsigned>(t.dragonfly_dimensions[1]) ==
+                 to.local / static_cast<unsigned>(t.dragonfly_dimensions[1])
+             ? local
+             : global) += l.count;
+      else if (from.kind == DeviceKind::fabric_switch || to.kind == DeviceKind::fabric_switch)
+        nics += l.count;
+    }
+    EXPECT_EQ(t.dragonfly_dimensions.size(), 4U);
+    return std::vector{nics / 2, local / 2, global / 2};  // of two directions each
+  };
+  EXPECT_EQ(cables({4, 8, 8, 3}, "", 64), (std::vector{256, 112, 48}));
+  EXPECT_EQ(cables({4, 8, 8, 3, 2}, "", 64), (std::vector{256, 224, 48}));
+  // Groups as Perlmutter's, of 16, have its two cables to each neighbour: 2 x 16 x 15 / 2 x 2; others do not.
+  EXPECT_EQ(cables({2, 16, 8, 17}, "perlmutter", 64), (std::vector{256, 480, 272}));
+  EXPECT_EQ(cables({2, 16, 8, 17, 1}, "perlmutter", 64), (std::vector{256, 240, 272}));
+  EXPECT_EQ(cables({4, 8, 8, 3}, "perlmutter", 64), (std::vector{256, 112, 48}));
+}
+
+// 16 + 3 x 15 + 17 = 78 of 64 ports.
+TEST(Dragonfly, CablesThatASwitchHasNoPortsForAreRefused) {
+  TopologySpec spec = cluster("perlmutter-a100", 4, FabricKind::dragonfly);
+  spec.fabric.link.use = "slingshot-200";
+  spec.fabric.dimensions = {2, 16, 16, 17, 3};
+  try {
+    (void)build(spec, catalogue());
+    ADD_FAILURE() << "was built";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(
+        error.problems().front().message,
+        "16 NIC ports, 3 cables to each of 15 neighbours and 17 global cables need more than the switch's "
+        "64 ports");
+  }
+}
+
+TEST(Dragonfly, ItsTreeTellsHowItsGroupsAreWired) {
+  TopologySpec spec = cluster("perlmutter-a100", 64, FabricKind::dragonfly);
+  spec.fabric.link.use = "slingshot-200";
+  spec.fabric.dimensions = {4, 8, 8, 3};
+  const std::string tree = to_tree(build(spec, catalogue()), true, 0);
+  EXPECT_THAT(
+      tree, testing::HasSubstr("4 groups of 8: a switch has 1 cable to each other one of its group, 3 cables "
+                               "to other groups"));
+  EXPECT_THAT(tree, testing::HasSubstr("8 cables down, 10 up"));
 }
 
 }  // namespace topsim::topology::test::dragonfly_test

@@ -1,6 +1,7 @@
 // Dragonfly (Kim et al. 2008): groups of routers, fully connected within a group; every router has global
 // cables to other groups, distributed so that each pair of groups gets the same number, as far as possible.
-// dimensions: [groups, routers per group, NIC ports per router, global cables per router].
+// dimensions: [groups, routers per group, NIC ports per router, global cables per router, and cables between
+// two routers of a group: one where that is left out].
 #include <fmt/format.h>
 
 #include <array>
@@ -17,21 +18,24 @@ namespace {
 }
 
 struct Shape {
-  int groups, routers, terminals, global;
+  int groups, routers, terminals, global, local;
 };
 
 constexpr std::int64_t kMostSwitches = 1'000'000;  // as many as there may be nodes
 
 // Balanced: a = 2p = 2h (routers, terminals, global cables), the paper's recommendation.
 Shape shape_of(const FabricInput& in, int ports) {
-  if (in.spec.dimensions.size() == 4)
-    return {in.spec.dimensions[0], in.spec.dimensions[1], in.spec.dimensions[2], in.spec.dimensions[3]};
-  if (!in.spec.dimensions.empty())
-    refuse("a dragonfly has four dimensions",
-           "groups, routers a group, NIC ports a router, global cables a router");
+  const std::vector<int>& said = in.spec.dimensions;
+  if (said.size() == 4 || said.size() == 5)
+    return {said[0], said[1], said[2], said[3], said.size() == 5 ? said[4] : 1};
+  if (!said.empty())
+    refuse(
+        "a dragonfly has four dimensions, or five",
+        "groups, routers a group, NIC ports a router, global cables a router, and cables to each router of "
+        "the group (left out: one)");
   const int h = std::max(1, (in.leaf().radix + 1) / 4), a = 2 * h;
   const int groups = (ports + a * h - 1) / (a * h);
-  return {groups, a, h, h};
+  return {groups, a, h, h, 1};
 }
 
 // The router of the `nic`-th NIC of all, counted node by node. The NICs of a node are connected to equally
@@ -55,12 +59,16 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   const Shape s = shape_of(in, ports_per_node * in.nodes);
   // The share of a switch's ports that its cables use.
   const double used = static_cast<double>(s.terminals) / in.leaf().radix +
-                      (static_cast<double>(s.routers) - 1 + s.global) / in.leaf().uplink_radix;
+                      ((s.routers - 1.0) * s.local + s.global) / in.leaf().uplink_radix;
   if (used > 1 + 1e-9)
     refuse(
-        fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
-                    s.terminals, s.routers - 1, s.global, in.leaf().radix),
-        "fewer routers a group, or a switch with more ports");
+        fmt::format("{} NIC ports, {}{} neighbours and {} global cables need more than the switch's {} ports",
+                    s.terminals, s.local > 1 ? fmt::format("{} cables to each of ", s.local) : "",
+                    s.routers - 1, s.global, in.leaf().radix),
+        s.local > 1
+            ? "fewer routers a group, a fifth dimension of fewer cables to each, or a switch with more "
+              "ports"
+            : "fewer routers a group, or a switch with more ports");
   const auto switches = product_of(std::array{s.groups, s.routers});
   const auto places = product_of(std::array{s.groups, s.routers, s.terminals});
   const std::int64_t needed = std::int64_t{ports_per_node} * in.nodes;
@@ -95,16 +103,10 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
       join_nic(in, builder, node, static_cast<std::size_t>(nic), routers[static_cast<std::size_t>(at)],
                nic_cable(in, out.ports, out.rate));
     }
-  // In a small group, free ports become further cables within the group: of Rosetta's 64, 16 lead to NICs and
-  // 17 to other groups, so that each of 15 neighbours has two.
-  const int spare =
-      static_cast<int>(in.leaf().uplink_radix * (1 - static_cast<double>(s.terminals) / in.leaf().radix)) -
-      s.global;
-  const int cables = s.routers > 1 ? std::max(1, spare / (s.routers - 1)) : 1;
   for (int g = 0; g < s.groups; ++g)
     for (int a = 0; a < s.routers; ++a)
       for (int b = a + 1; b < s.routers; ++b)
-        join_switches(in, builder, router(g, a), router(g, b), cables, 1);
+        join_switches(in, builder, router(g, a), router(g, b), s.local, 1);
   if (s.groups == 1) return;
   // Cable k of a group leads to the k-th next group; its other end is the mirror cable there.
   const int rounds = s.routers * s.global / (s.groups - 1);

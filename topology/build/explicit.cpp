@@ -325,9 +325,10 @@ class Explicit {
 
   // The groups of a dragonfly, for its routes.
   void add_groups() {
-    const std::vector<int>& dims = spec_.fabric.dimensions;
+    std::vector<int> dims = spec_.fabric.dimensions;
     if (traits(spec_.fabric.kind).family != FabricFamily::dragonfly || dims.empty()) return;
     const auto switches = std::count(kinds_.begin(), kinds_.end(), DeviceKind::fabric_switch);
+    if (dims.size() == 5) dims.pop_back();  // how switches of a group are joined, which the links say
     if (dims.size() != 4 || static_cast<long long>(dims[0]) * dims[1] != switches)
       return report("fabric.dimensions", fmt::format("they do not make the {} switches", switches),
                     "groups, switches a group, NIC ports a switch, global cables a switch; switches are "

@@ -54,6 +54,9 @@ void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
     if (recipe.groups > 0)
       spec.dimensions = {recipe.groups, recipe.routers, recipe.terminals, recipe.global_links};
   }
+  // A scenario may say another number of groups or cables; the recipe's groups stay wired as they are.
+  if (recipe.groups > 0 && spec.dimensions.size() == 4 && spec.dimensions[1] == recipe.routers)
+    spec.dimensions.push_back(recipe.local_links);
 }
 
 // A key may have an effect in several families.

@@ -35,9 +35,9 @@ struct FabricRecipe {
   int leaves_per_rail = 1;  // dual ToR: 2; a NIC has one port on each
   std::vector<FabricTier> tiers;
   std::vector<int> dims;  // torus, mesh: of accelerators
-  // dragonfly: `groups` groups of `routers` all-to-all connected switches, each with `terminals` nodes' ports
-  // and `global_links` cables to other groups
-  int groups = 0, routers = 0, terminals = 0, global_links = 0;
+  // dragonfly: `groups` groups of `routers` all-to-all connected switches, each with `terminals` nodes'
+  // ports, `global_links` cables to other groups and `local_links` to every other one of its group
+  int groups = 0, routers = 0, terminals = 0, global_links = 0, local_links = 1;
   // The publication's number of switches for a number of nodes; 0 where it does not say.
   struct Size {
     int nodes = 0, leaf = 0, spine = 0, core = 0;

@@ -51,6 +51,8 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
           .field("terminals", &FabricRecipe::terminals, "dragonfly: ports down of a switch", figure<int>())
           .field("global_links", &FabricRecipe::global_links, "dragonfly: ports of a switch to other groups",
                  figure<int>())
+          .field("local_links", &FabricRecipe::local_links,
+                 "dragonfly: cables between two switches of a group", figure<int>())
           .field("published", &FabricRecipe::published, "switch counts that the source prints",
                  figure<std::vector<FabricRecipe::Size>>())
           .field("notes", &FabricRecipe::notes, "remarks");

@@ -125,11 +125,31 @@ class Tree {
     return text;
   }
 
+  // How its groups are wired, a switch on average.
+  void dragonfly_groups() {
+    if (t_.dragonfly_dimensions.empty()) return;
+    const int groups = t_.dragonfly_dimensions[0], switches = t_.dragonfly_dimensions[1];
+    const auto group = [&](DeviceId d) { return t_.device(d).local / static_cast<std::uint32_t>(switches); };
+    double local = 0, global = 0;
+    for (const Link& l : t_.links())
+      if (t_.device(l.from).kind == DeviceKind::fabric_switch &&
+          t_.device(l.to).kind == DeviceKind::fabric_switch)
+        (group(l.from) == group(l.to) ? local : global) += l.count;
+    const double all = static_cast<double>(groups) * switches;
+    const auto cables = [](double count) {
+      return fmt::format("{:.3g} cable{}", count, count == 1 ? "" : "s");
+    };
+    add(1, fmt::format("{} group{} of {}: a switch has {} to each other one of its group, {} to other groups",
+                       groups, groups == 1 ? "" : "s", switches,
+                       cables(switches > 1 ? local / all / (switches - 1) : 0), cables(global / all)));
+  }
+
   void fabric() {
     const auto groups = alike_switches(t_);
     if (groups.empty()) return;
     add(0, fmt::format("fabric {}, {} routing, NIC and host {} us", name_of(t_.fabric_kind),
                        name_of(t_.routing), microseconds(t_.nic_latency)));
+    dragonfly_groups();
     static constexpr const char* kTiers[] = {"switch", "leaf", "spine", "core"};
     for (const SwitchGroup& g : groups) {
       const bool same = g.switches.size() == 1 && g.physical == 1;
