@@ -58,6 +58,37 @@ Problem refused(const std::string& inside) {
   return {};
 }
 
+// Two GPUs and two NICs a box. With an NVLink between them, each GPU hands the other what is for the other's
+// NIC: two rails. Without it, gpu0 would never meet gpu1 of the next box, whose NIC is on the other rail: one
+// switch.
+TEST(NcclDump, BoxesWithoutNvlinkFromRailToRailHaveOneSwitch) {
+  const auto half = [](int number, const std::string& links) {
+    const std::string up =
+        "<pci busid=\"0000:" + std::to_string(number) + R"(0:00.0" class="0x060400")" + kSlot + ">";
+    return up + gpu(number, links) + nic(net("mlx5_" + std::to_string(number), number)) + "</pci>";
+  };
+  const auto switches = [](const Topology& t) {
+    return std::count_if(t.devices().begin(), t.devices().end(),
+                         [](const Device& d) { return d.kind == DeviceKind::fabric_switch; });
+  };
+  for (const std::uint32_t nodes : {2U, 3U}) {
+    const NcclXmlImport rails =
+        read(half(0, nvlink("0000:1a:00.0", 12)) + half(1, nvlink("0000:0a:00.0", 12)), nodes);
+    EXPECT_EQ(switches(rails.topology), 2);
+    EXPECT_EQ(rails.topology.nodes(), nodes);
+    EXPECT_EQ(rails.topology.fabric_kind, FabricKind::rail);
+    const NcclXmlImport flat = read(half(0, "") + half(1, ""), nodes);
+    EXPECT_EQ(switches(flat.topology), 1);
+    EXPECT_EQ(flat.topology.nodes(), nodes);
+    EXPECT_EQ(flat.topology.fabric_kind, FabricKind::fat_tree);
+    EXPECT_EQ(links(flat.topology, "node1/nic1", "leaf0"), 1);
+    EXPECT_THAT(flat.findings, Contains(HasSubstr("all are cabled to one switch")));
+    const Router router(flat.topology, 1);
+    EXPECT_TRUE(test::route(router, "node0/gpu0", "node1/gpu1").reachable());
+  }
+  EXPECT_EQ(switches(read(half(0, "") + half(1, "")).topology), 2);  // alone: rails
+}
+
 // MLOPart shows one chip as two accelerators on a PCI device: one of them is not silently the machine.
 TEST(NcclDump, SeveralAcceleratorsOfAPciDeviceAreRefusedByItsBusId) {
   std::string both = gpu(0);

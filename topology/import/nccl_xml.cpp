@@ -9,6 +9,7 @@
 #include "topology/import/nccl_xml_importer.hpp"
 #include "topology/import/pcie.hpp"
 #include "topology/import/xml.hpp"
+#include "topology/routes.hpp"
 
 namespace topsim::topology::nccl {
 void Importer::find(std::string sentence) {
@@ -185,9 +186,12 @@ NcclXmlImport Importer::run() {
                          ? "they have no cable, --nic-link ib-hdr (or what they speak) gives each one"
                          : "each has a cable of " + nic_link_->label));
   rails();
-  if (!cables_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
+  if (!cables_.empty())
+    find(apart_ ? "the file ends at the NICs; each is cabled to one switch of its own rail"
+                : "the file ends at the NICs; all are cabled to one switch, because no NVLink joins every "
+                  "GPU with those of the other NICs");
   Topology& facts = builder_.facts();
-  facts.fabric_kind = cables_.empty() ? FabricKind::none : FabricKind::rail;
+  facts.fabric_kind = cables_.empty() ? FabricKind::none : apart_ ? FabricKind::rail : FabricKind::fat_tree;
   const bool infiniband = nic_link_ != nullptr ? nic_link_->kind == LinkKind::infiniband : infiniband_;
   facts.fabric_is_infiniband = infiniband;
   facts.sharp = options_.in_network_reduction;
@@ -205,11 +209,32 @@ NcclXmlImport Importer::run() {
 }  // namespace topsim::topology::nccl
 
 namespace topsim::topology {
+namespace {
+// Over the fabric, from the first box to the second.
+bool all_reach(const Topology& t) {
+  const Router router(t, 0);
+  const auto gpus = t.accelerators();
+  for (const DeviceId from : gpus)
+    for (const DeviceId to : gpus) {
+      if (t.device(from).node != 0 || t.device(to).node != 1) continue;
+      Route route;
+      router.route({.from = from, .to = to}, route);
+      if (!route.reachable()) return false;
+    }
+  return true;
+}
+}  // namespace
 
 NcclXmlImport read_nccl_xml(std::string_view text, const NcclXmlOptions& options) {
   const nccl::Element system =
       parse_xml(text, "system", options.name, "the XML that NCCL_TOPO_DUMP_FILE writes");
-  return nccl::Importer(system, options).run();
+  if (options.nodes < 2) return nccl::Importer(system, options).run();
+  // Boxes are alike, so that two of them tell.
+  NcclXmlOptions two = options;
+  two.nodes = 2;
+  NcclXmlImport read = nccl::Importer(system, two).run();
+  const bool apart = read.topology.fabric_kind == FabricKind::none || all_reach(read.topology);
+  return apart && options.nodes == 2 ? std::move(read) : nccl::Importer(system, options, apart).run();
 }
 
 }  // namespace topsim::topology

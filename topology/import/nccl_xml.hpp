@@ -1,7 +1,8 @@
 // Reads the topology file that NCCL writes (NCCL_TOPO_DUMP_FILE) and takes (NCCL_TOPO_FILE), and RCCL's
 // variant of it. It describes one box down to PCIe speeds, NVLink counts and NICs. It does not describe the
 // network, so every NIC gets a cable to the switch of its number (one rail per NIC), and a finding says so.
-// Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
+// Of boxes whose GPUs would not all reach each other by such rails (PCIe boxes, without NVLink from rail to
+// rail), all NICs get cables to one switch. Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
 //
 // Files that clouds ship omit what a running NCCL gets from NVML and the NICs' drivers: <gpu>, <nvlink>,
 // <net>. Figures of the accelerator's data sheet and its usual board are used instead, each with a

@@ -20,7 +20,9 @@ namespace topsim::topology::nccl {
 /// nccl_xml_scale_up.cpp) and what it leaves out (nccl_xml_left_out.cpp).
 class Importer {
  public:
-  Importer(const Element& system, const NcclXmlOptions& options) : system_(system), options_(options) {
+  // `apart`: each rail is a switch of its own, else one switch holds all.
+  Importer(const Element& system, const NcclXmlOptions& options, bool apart = true)
+      : system_(system), options_(options), apart_(apart) {
     if (options.catalogue == nullptr) return;
     if (!options.accelerator.empty()) figures_ = &options.catalogue->accelerator(options.accelerator);
     if (!options.nic_link.empty()) nic_link_ = &options.catalogue->link(options.nic_link);
@@ -63,6 +65,7 @@ class Importer {
 
   const Element& system_;
   const NcclXmlOptions& options_;
+  bool apart_;
   const Accelerator* figures_ = nullptr;  // null: not named, or no catalogue
   const LinkEntry* nic_link_ = nullptr;   // of NICs without <net>
   TopologyBuilder builder_;

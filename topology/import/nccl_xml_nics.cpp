@@ -172,12 +172,14 @@ void Importer::uncabled(DeviceId nic) {
 // NICs of the same number meet in one switch; numbers need not begin at 0.
 void Importer::rails() {
   std::uint32_t local = 0;
+  DeviceId leaf{};
   for (const auto& [number, cables] : cables_) {
-    const DeviceId rail = builder_.device({.kind = DeviceKind::fabric_switch,
-                                           .tier = 1,
-                                           .local = local++,
-                                           .model = builder_.model("assumed-rail-switch")});
-    for (const auto& cable : cables) cable(rail);
+    if (apart_ || !leaf.valid())
+      leaf = builder_.device({.kind = DeviceKind::fabric_switch,
+                              .tier = 1,
+                              .local = local++,
+                              .model = builder_.model(apart_ ? "assumed-rail-switch" : "assumed-switch")});
+    for (const auto& cable : cables) cable(leaf);
   }
 }
 

@@ -7,9 +7,11 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/line_rates.hpp"
+#include "topology/routes.hpp"
 #include "topology/validate/cuts.hpp"
 
 namespace topsim::topology {
@@ -309,6 +311,20 @@ class Check {
       const auto [from, to] = forth ? std::pair(gpus.front(), *lost) : std::pair(*lost, gpus.front());
       return add(Severity::error, router.why_unreachable({.from = from, .to = to}), t_.name(*lost));
     }
+    if (t_.has_explicit_names()) unrouted(gpus);
+  }
+
+  // Files may join devices by ways that no message takes, as from NIC to NIC through a processor: of rails
+  // that do not meet, each GPU has the NICs of one.
+  void unrouted(std::span<const DeviceId> gpus) {
+    const Router router(t_, 0);
+    Route route;
+    for (const DeviceId gpu : gpus.subspan(1))
+      for (const auto& [from, to] : {std::pair(gpus.front(), gpu), std::pair(gpu, gpus.front())}) {
+        router.route({.from = from, .to = to}, route);
+        if (!route.reachable())
+          return add(Severity::error, router.why_unreachable({.from = from, .to = to}), t_.name(gpu));
+      }
   }
   [[nodiscard]] std::vector<bool> reached_from(DeviceId start, bool forth) const {
     std::vector<std::vector<DeviceId>> beside(t_.devices().size());
