@@ -245,8 +245,6 @@ class HwlocImporter {
   std::string add_nvswitches() {
     std::string name = add("nvswitch", "nvswitch0");
     result_.spec.devices.back().count = std::clamp(nvswitches_, 1, 65535);
-    // They reduce from Hopper's on.
-    result_.spec.nvlink_sharp = options_.figures != nullptr && options_.figures->compute_capability >= 90;
     return name;
   }
 

@@ -220,9 +220,7 @@ class Builder {
 
   // Two GPUs on NVSwitches have as many links between them as the one with fewer.
   void through_switches(const std::vector<std::size_t>& gpus, const std::string& name, int most) {
-    // NVSwitches reduce from Hopper's on.
-    const Accelerator* figures = options_.figures;
-    result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : links_ > 12;
+    if (options_.figures == nullptr) result_.spec.nvlink_sharp = links_ > 12;  // Hopper's reduce
     device(name, "nvswitch");
     std::map<int, std::vector<std::string>> by_links;
     for (const std::size_t gpu : gpus) {
