@@ -188,7 +188,7 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline", schedule_names(),
                  default_text("1f1b; interleaved with virtual stages"))
           .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", between(1, 1 << 20),
-                 default_text("1; decode: the replica's requests, in as many parts as there are stages"))
+                 default_text("1; decode: requests / pp; prefill: likewise, up to 8,192 tokens together"))
           .field("global_batch", &PlanSpec::global_batch, "sequences of a step", between(1, 1 << 30))
           .field("grad_accumulation", &PlanSpec::grad_accumulation,
                  "micro-batches of a step and replica, instead of global_batch", between(1, 1 << 20))
