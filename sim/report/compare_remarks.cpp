@@ -85,9 +85,26 @@ std::string sharp_hint(const Result& result) {
          "switches";
 }
 
-// Warnings of a candidate's run; those that hold for all candidates are stated once.
+bool is_of_unused_fabric(const Finding& finding) {
+  return finding.message.starts_with(kFabricUnused);
+}
+// Empty where some candidate used its fabric.
+std::string unused_fabrics(const Comparison& comparison, std::span<const Candidate> candidates) {
+  const bool all = std::all_of(candidates.begin(), candidates.end(), [](const Candidate& each) {
+    return std::any_of(each.result.findings.begin(), each.result.findings.end(), is_of_unused_fabric);
+  });
+  if (!all) return "";
+  const auto& steps = comparison.step_relative;
+  const bool same =
+      std::all_of(steps.begin(), steps.end(), [](const Interval& each) { return each == Interval{}; });
+  return fmt::format("{}; {}", kFabricUnused,
+                     same ? "this comparison cannot differ" : "what differs here is not the fabric's");
+}
+
+// Warnings of a candidate's run; those that hold for all candidates are stated once. `fabric`: also that its
+// fabric carried nothing, which is otherwise said of all.
 std::vector<std::string> warnings(const Comparison& comparison, std::span<const Candidate> candidates,
-                                  std::size_t c) {
+                                  std::size_t c, bool fabric) {
   const auto warns = [](const Result& result, const std::string& message) {
     return std::any_of(result.findings.begin(), result.findings.end(), [&](const Finding& each) {
       return each.severity == Severity::warning && each.message == message;
@@ -95,7 +112,7 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   };
   std::vector<std::string> list;
   for (const Finding& each : candidates[c].result.findings) {
-    if (!warns(candidates[c].result, each.message)) continue;
+    if (!warns(candidates[c].result, each.message) || (!fabric && is_of_unused_fabric(each))) continue;
     const bool everybody = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
       return warns(other.result, each.message);
     });
@@ -112,10 +129,6 @@ std::string other_network(const Comparison& comparison, std::span<const Candidat
                      comparison.names[0], base, comparison.names[c], other);
 }
 
-bool fabric_unused(const Result& result) {
-  return std::any_of(result.findings.begin(), result.findings.end(),
-                     [](const Finding& each) { return each.message == kFabricUnused; });
-}
 }  // namespace
 
 std::vector<std::string> remarks(const Comparison& comparison, std::span<const Candidate> candidates) {
@@ -124,16 +137,14 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
   const auto add = [&](const std::string& remark) {
     if (said.insert(remark).second) list.push_back(remark);
   };
-  if (std::all_of(candidates.begin(), candidates.end(),
-                  [](const Candidate& each) { return fabric_unused(each.result); })) {
-    add(std::string(kFabricUnused));
-  }
+  const std::string unused = unused_fabrics(comparison, candidates);
+  if (!unused.empty()) add(unused);
   for (std::size_t c = 1; c < candidates.size(); ++c)
     if (const std::string said_of = first_sample(comparison, candidates, c); !said_of.empty()) add(said_of);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     const Candidate& each = candidates[c];
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
-    for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
+    for (const std::string& warning : warnings(comparison, candidates, c, unused.empty())) add(warning);
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);

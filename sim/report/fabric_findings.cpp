@@ -177,7 +177,7 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
        small ? fmt::format("the fabric carried only messages of {} B and less, which take its latency "
                            "and fill no link; fabrics differ here by their latency",
                            fold::kLatencyAlone.value())
-             : std::string(kFabricUnused),
+             : fmt::format("{}; no other fabric would change this step", kFabricUnused),
        "topology.fabric",
        context.topology.nodes() > 1 ? "a plan whose groups cross nodes, or the domains that NVLink joins"
                                     : "use more than one node, or a plan whose groups cross nodes"});

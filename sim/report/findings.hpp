@@ -26,9 +26,8 @@ inline constexpr double kNearlyFull = 0.92;
 
 // Warnings first; of those on a share of the step the largest first.
 [[nodiscard]] Findings findings(const FindingContext& context);
-// Its whole message: comparisons look for it, in results read from files too.
-inline constexpr std::string_view kFabricUnused =
-    "the fabric carried no traffic; this comparison cannot differ";
+// How its message begins: comparisons look for it, in results read from files too.
+inline constexpr std::string_view kFabricUnused = "the fabric carried no traffic";
 // A chosen interval between checkpoints that leaves much less to training than Daly's optimum.
 [[nodiscard]] std::optional<Finding> far_from_optimum(const ReliabilitySpec& spec, const Goodput& goodput);
 // The order of a screen, where the last findings may not fit. Otherwise unchanged.
