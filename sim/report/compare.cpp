@@ -291,6 +291,8 @@ Comparison compare(std::span<const Candidate> candidates) {
   Comparison result;
   result.names = distinct_names(candidates);
   result.samples = candidates[0].steps.size();
+  result.traces = std::all_of(candidates.begin(), candidates.end(),
+                              [](const Candidate& each) { return each.result.trace; });
   const double base_step = seconds(candidates[0].result.step);
   Rows rows(candidates.size());
   for (std::size_t c = 0; c < candidates.size(); ++c) {

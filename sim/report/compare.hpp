@@ -46,6 +46,7 @@ struct Comparison {
   std::vector<std::string> limits;  // by candidate: what limits most of the step
   std::string verdict;              // the closing sentence (or sentences, one per line)
   std::vector<std::string> remarks;
+  bool traces = false;   // all replay traces, whose waits have names of their own
   bool complete = true;  // false: interrupted, candidates or samples are missing
 };
 
@@ -71,8 +72,8 @@ struct Comparison {
 [[nodiscard]] std::string value_text(double value, Unit unit);
 [[nodiscard]] std::string unit_name(Unit unit);
 
-// "step time", "busbw data all_reduce 128 MiB": a metric as people say it.
-[[nodiscard]] std::string metric_label(const std::string& metric);
+// "step time", "busbw data all_reduce 128 MiB": a metric as people say it; `traces`: of replayed traces.
+[[nodiscard]] std::string metric_label(const std::string& metric, bool traces = false);
 [[nodiscard]] std::string compare_table(const Comparison& comparison, bool all_rows, int columns);
 [[nodiscard]] std::string compare_markdown(const Comparison& comparison,
                                            std::span<const Candidate> candidates, bool all_rows);

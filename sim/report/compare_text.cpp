@@ -77,7 +77,7 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
     if (c > 0) table[0].push_back("difference");
   }
   for (const ComparisonRow* row : chosen(comparison, all_rows)) {
-    std::vector<std::string> line{metric_label(row->metric)};
+    std::vector<std::string> line{metric_label(row->metric, comparison.traces)};
     for (std::size_t c = 0; c < row->values.size(); ++c) {
       line.push_back(value_text(row->values[c], row->unit));
       if (c > 0) line.push_back(relative_text(*row, c));
@@ -129,7 +129,7 @@ nlohmann::json interval_json(const Interval& range) {
 }
 }  // namespace
 
-std::string metric_label(const std::string& metric) {
+std::string metric_label(const std::string& metric, bool traces) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"step.seconds", "step time"},
       {"accelerators.busy_seconds", "accelerator busy"},
@@ -152,7 +152,8 @@ std::string metric_label(const std::string& metric) {
     if (metric == name) return std::string(label);
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
     const auto reason = static_cast<executor::Reason>(i);
-    if (metric == fmt::format("accelerators.idle_seconds.{}", name_of(reason))) return reason_text(reason);
+    if (metric == fmt::format("accelerators.idle_seconds.{}", name_of(reason)))
+      return traces ? trace_reason_text(reason) : reason_text(reason);
   }
   const auto between = [&](std::string_view prefix, std::string_view suffix) {
     if (!metric.starts_with(prefix) || !metric.ends_with(suffix)) return std::string();
@@ -258,7 +259,7 @@ std::string compare_json(const Comparison& comparison) {
                  {"unit", unit_name(row.unit)},
                  {"values", row.values},
                  {"effect", row.effect},
-                 {"label", metric_label(row.metric)},
+                 {"label", metric_label(row.metric, comparison.traces)},
                  {"shown", std::find(shown.begin(), shown.end(), &row) != shown.end()}};
     json relative = json::array();
     for (double value : row.relative) relative.push_back(std::isfinite(value) ? json(value) : json());

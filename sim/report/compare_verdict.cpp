@@ -28,7 +28,7 @@ bool significant(const Interval& relative) {
 
 // The idle reasons (and busy time) that changed most in the direction of the difference: as few as explain
 // half of it, at most three.
-std::string cause(std::span<const Candidate> candidates, std::size_t c) {
+std::string cause(std::span<const Candidate> candidates, std::size_t c, bool traces) {
   const Result& base = candidates[0].result;
   const Result& other = candidates[c].result;
   const double difference = seconds(other.step) - seconds(base.step);
@@ -40,7 +40,9 @@ std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   offer("computation", base.account.busy - base.account.slowed, other.account.busy - other.account.slowed);
   offer("kernels slowed beside communication", base.account.slowed, other.account.slowed);
   for (std::size_t i = 0; i < base.account.idle.size(); ++i) {
-    offer(reason_text(static_cast<executor::Reason>(i)), base.account.idle[i], other.account.idle[i]);
+    const auto reason = static_cast<executor::Reason>(i);
+    offer(traces ? trace_reason_text(reason) : reason_text(reason), base.account.idle[i],
+          other.account.idle[i]);
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -103,7 +105,7 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
                        time_text(candidates[c], comparison.per_token), other);
   return fmt::format("{} is {} times faster per {} than {}{}{}", slower ? base : other, three_digits(factor),
                      work, slower ? other : base, samples_text(comparison, relative, /*said=*/false),
-                     cause(candidates, c));
+                     cause(candidates, c, comparison.traces));
 }
 
 }  // namespace

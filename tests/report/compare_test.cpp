@@ -263,6 +263,19 @@ TEST(Compare, AnUnusedFabricIsSaid) {
               ElementsAre("a: the fabric carried no traffic; no other fabric would change this step"));
 }
 
+// 3 of 4 ms more are waits for messages.
+TEST(Compare, WaitsOfTracesHaveTheNamesThatARunGivesThem) {
+  Candidate quick = candidate("quick", 10_ms), slow = candidate("slow", 14_ms);
+  slow.result.account.idle[static_cast<std::size_t>(Reason::data_parallel)] -= 3_ms;
+  slow.result.account.idle[static_cast<std::size_t>(Reason::pipeline_transfer)] += 3_ms;
+  EXPECT_THAT(of({quick, slow}).verdict, HasSubstr("exposed pipeline transfer"));
+  quick.result.trace = slow.result.trace = true;
+  const Comparison comparison = of({quick, slow});
+  EXPECT_THAT(comparison.verdict, HasSubstr("exposed messages"));
+  EXPECT_THAT(compare_table(comparison, true, 80), HasSubstr("\nexposed messages "));
+  EXPECT_THAT(compare_json(comparison), HasSubstr(R"("label": "exposed messages")"));
+}
+
 TEST(Compare, JsonHoldsTheContractsKeys) {
   const auto document =
       nlohmann::json::parse(compare_json(of({candidate("ib", 10_ms), candidate("roce", 12_ms)})));
