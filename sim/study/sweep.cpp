@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -175,8 +176,32 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
   return true;
 }
 
+namespace {
+constexpr std::size_t kMostPoints = 1000;  // a read takes about a millisecond
+
+std::string task_of(const Scenario& scenario) {
+  if (scenario.workload.trace) return std::string(kReplay);
+  return nlohmann::json::parse(scenario::to_json(scenario)).at("workload").at("task");
+}
+}  // namespace
+
+std::set<std::string> tasks_of(const SweepSpace& space, const SweepBase& base, const Scenario& given) {
+  const auto decides = [](const std::string& path) {
+    return path == "workload" || path.starts_with("workload.task") || path.starts_with("workload.trace");
+  };
+  if (std::none_of(space.paths.begin(), space.paths.end(), decides)) return {task_of(given)};
+  std::set<std::string> tasks;
+  for (std::size_t point = 0; point < std::min(kMostPoints, space.points.size()); ++point) {
+    try {
+      tasks.insert(task_of(base.read(space.assignments(point))));
+    } catch (const ConfigError&) {
+      continue;  // the point will report what is wrong
+    }
+  }
+  return tasks;
+}
+
 std::set<std::string> assumed_releases(const SweepSpace& space, const SweepBase& base) {
-  constexpr std::size_t kMostPoints = 1000;  // a read takes about a millisecond
   std::set<std::string> releases;
   for (std::size_t point = 0; point < std::min(kMostPoints, space.points.size()); ++point) {
     try {

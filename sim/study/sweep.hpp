@@ -57,6 +57,12 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 // Those that these rows ran.
 [[nodiscard]] std::set<std::string> assumed_releases(std::span<const SweepRow> rows);
 
+// What a step of the points is: "pretrain", "decode", ... as workload.task names them, kReplay of a trace.
+// `given`: readable_scenario(). Of the first 1,000 points where they may differ.
+inline constexpr std::string_view kReplay = "trace";
+[[nodiscard]] std::set<std::string> tasks_of(const SweepSpace& space, const SweepBase& base,
+                                             const scenario::Scenario& given);
+
 // What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);
 [[nodiscard]] SweepIdentity sweep_identity(const SweepSpace& space, const SweepBase& base);

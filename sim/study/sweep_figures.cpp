@@ -105,6 +105,10 @@ std::span<const Column> columns() {
   return list;
 }
 
+std::string name_of_idle(executor::Reason reason) {
+  return fmt::format("idle_seconds.{}", name_of(reason));
+}
+
 std::vector<SweepFigure> all_figures() {
   std::vector<SweepFigure> figures;
   for (const Column& column : columns()) figures.push_back(column.figure);
@@ -112,7 +116,7 @@ std::vector<SweepFigure> all_figures() {
                      "of one accelerator, a step", Unit::seconds, true});
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
     const auto reason = static_cast<executor::Reason>(i);
-    const std::string name = fmt::format("idle_seconds.{}", name_of(reason));
+    const std::string name = name_of_idle(reason);
     figures.push_back({name, "accelerators." + name, report::reason_text(reason),
                        "of one accelerator, idle for this reason, a step", Unit::seconds, false});
   }
@@ -123,6 +127,14 @@ std::vector<SweepFigure> all_figures() {
 std::span<const SweepFigure> sweep_figures() {
   static const std::vector<SweepFigure> figures = all_figures();
   return figures;
+}
+
+std::string label_of(const SweepFigure& figure, bool traces) {
+  if (traces)
+    for (std::size_t i = 0; i < executor::kReasons; ++i)
+      if (const auto reason = static_cast<executor::Reason>(i); figure.name == name_of_idle(reason))
+        return report::trace_reason_text(reason);
+  return figure.label;
 }
 
 const SweepFigure* find_figure(std::string_view name) {

@@ -26,6 +26,8 @@ struct SweepFigure {
 
 // In the order of the columns.
 [[nodiscard]] std::span<const SweepFigure> sweep_figures();
+// Its label; of a reason to wait, where every point replays a trace, the trace's.
+[[nodiscard]] std::string label_of(const SweepFigure& figure, bool traces);
 // How people call some of them.
 struct ShortName {
   std::string_view name, figure;

@@ -42,7 +42,9 @@ SweepSession::SweepSession(SweepRequest request)
   base_.inputs = inputs_digest(scenario::catalogue_directories());
   base_.allow_oom = request.allow_oom;
   check_values(space_, base_);
-  scenario_ = readable_scenario(space_, base_).name;
+  const scenario::Scenario given = readable_scenario(space_, base_);
+  scenario_ = given.name;
+  tasks_ = tasks_of(space_, base_, given);
   dp_follows_ = let_data_parallel_follow(space_, base_);
   store_ = std::make_unique<SweepStore>(request.file, space_, sweep_identity(space_, base_));
 }
@@ -73,6 +75,8 @@ SweepReport SweepSession::report() const {
   report.scenario = scenario_;
   report.space = space_;
   report.settings = settings_;
+  report.asked = {by_, !pareto_figures_.empty(), base_.allow_oom};
+  report.tasks = tasks_;
   report.rows = store_->rows();
   report.by = by_ ? *by_ : usual_figure(report.rows);
   report.pareto_figures = pareto_figures_.empty() ? usual_pareto_figures(report.rows) : pareto_figures_;

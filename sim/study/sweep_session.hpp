@@ -60,6 +60,7 @@ class SweepSession {
   std::vector<std::size_t> pareto_figures_;
   std::string scenario_;  // its name
   std::vector<std::string> settings_;
+  std::set<std::string> tasks_;
   bool dp_follows_ = false;
   std::unique_ptr<SweepStore> store_;
 };

@@ -13,6 +13,7 @@
 #include "sim/report/releases.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/version.hpp"
+#include "sim/study/sweep.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 
@@ -84,8 +85,8 @@ std::string messages(const SweepReport& report, bool of_simulated, const std::ve
     for (const std::string& part : report::wrap(line, columns, 4)) text += part + '\n';
   }
   if (order.size() > kMessages)
-    text +=
-        fmt::format("  and {} other {}\n", order.size() - kMessages, of_simulated ? "warnings" : "reasons");
+    text += fmt::format("  and {}\n", report::plural(static_cast<double>(order.size() - kMessages),
+                                                     of_simulated ? "other warning" : "other reason"));
   return text;
 }
 
@@ -95,6 +96,28 @@ nlohmann::json json_value(const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     return text;
   }
+}
+
+// Each path's values in the order in which they were given, whether their points are done or not.
+nlohmann::json asked_json(const SweepReport& report) {
+  using nlohmann::json;
+  json values = json::object(), pareto = nullptr;
+  for (std::size_t p = 0; p < report.space.paths.size(); ++p) {
+    std::set<std::string> seen;
+    json& of_path = values[report.space.paths[p]] = json::array();
+    for (const auto& point : report.space.points)
+      if (seen.insert(point[p]).second) of_path.push_back(json_value(point[p]));
+  }
+  const auto name = [](std::size_t figure) { return sweep_figures()[figure].name; };
+  if (report.asked.pareto) {
+    pareto = json::array();
+    for (const std::size_t figure : report.pareto_figures) pareto.push_back(name(figure));
+  }
+  return {{"points", report.space.points.size()},
+          {"values", std::move(values)},
+          {"best", report.asked.best ? json(name(*report.asked.best)) : json(nullptr)},
+          {"pareto", std::move(pareto)},
+          {"allow_oom", report.asked.allow_oom}};
 }
 }  // namespace
 
@@ -177,10 +200,13 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
 std::string sweep_json(const SweepReport& report) {
   using nlohmann::json;
   const auto figures = sweep_figures();
+  const bool traces = report.tasks == std::set<std::string>{std::string(kReplay)};
   json document = {{"format", "topsim.sweep/1"},
                    {"scenario", report.scenario},
                    {"paths", report.space.paths},
                    {"set", report.settings},
+                   {"asked", asked_json(report)},
+                   {"tasks", report.tasks},
                    {"complete", report.complete},
                    {"topsim", {{"version", report::version()}, {"commit", report::commit()}}},
                    {"figures", json::array()},
@@ -188,7 +214,7 @@ std::string sweep_json(const SweepReport& report) {
                    {"rows", json::array()}};
   for (const SweepFigure& figure : figures)
     document["figures"].push_back({{"name", figure.name},
-                                   {"label", figure.label},
+                                   {"label", label_of(figure, traces)},
                                    {"meaning", figure.meaning},
                                    {"unit", report::unit_name(figure.unit)},
                                    {"more_is_better", figure.more_is_better},

@@ -1,6 +1,7 @@
 // A finished sweep as people and programs read it: a table, JSON ("topsim.sweep/1"), CSV.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +10,13 @@
 #include "sim/study/sweep_store.hpp"
 
 namespace topsim::study {
+
+// What the command was given, which an unfinished sweep's rows do not tell.
+struct SweepAsked {
+  std::optional<std::size_t> best;  // a figure; none: the usual one
+  bool pareto = false;              // whether the figures of the Pareto set were named
+  bool allow_oom = false;
+};
 
 struct SweepReport {
   std::string scenario;  // its name
@@ -19,6 +27,8 @@ struct SweepReport {
   bool complete = true;
   std::set<std::string> assumed_releases{};  // sweep.hpp
   std::vector<std::string> settings{};       // for all points, as --set takes them
+  SweepAsked asked{};
+  std::set<std::string> tasks{};  // sweep.hpp
 };
 
 // Best first, at most `most` rows (0: all), then why the others failed.

@@ -73,6 +73,25 @@ TEST(SweepSession, ItsReportIsNamedAsARunOfItsScenario) {
   EXPECT_EQ(report.rows.size(), 2u);
 }
 
+// Where the task is varied, its values that can be read; a file's own otherwise.
+TEST(SweepSession, ItsReportSaysWhatAStepOfThePointsIs) {
+  using Tasks = std::set<std::string>;
+  EXPECT_EQ(SweepSession(request(vary("run.seed=1,2"))).report().tasks, Tasks{"pretrain"});
+  const SweepSession several(request(vary("workload.task=decode,finetune"), {"workload.sequence=1024"}));
+  EXPECT_EQ(several.report().tasks, (Tasks{"decode", "finetune"}));
+}
+
+TEST(SweepSession, ItsReportSaysWhatWasAskedFor) {
+  SweepRequest asked = request(vary("run.seed=1,2"));
+  EXPECT_FALSE(SweepSession(asked).report().asked.best);
+  EXPECT_FALSE(SweepSession(asked).report().asked.pareto);
+  asked.best = "mfu";
+  asked.pareto = {"mfu"};
+  asked.allow_oom = true;
+  const SweepReport report = SweepSession(asked).report();
+  EXPECT_TRUE(report.asked.best && report.asked.pareto && report.asked.allow_oom);
+}
+
 // tp 4 on 16 accelerators would leave dp 4; with dp 2 the plan has 8.
 TEST(SweepSession, DataParallelismWithinAnObjectThatIsSetIsKept) {
   SweepSession session(request(vary("workload.plan.tp=4,8"), {kPlan}));
