@@ -4,9 +4,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path[:0] = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))]
@@ -69,6 +71,21 @@ class Pages(unittest.TestCase):
                 raise unittest.SkipTest("topsim was built without the chart library (npm)")
             self.made[accelerators] = (out / "report.html", json.loads((out / "result.json").read_text()))
         return self.made[accelerators]
+
+    def page_of_interrupted(self, *arguments, ready):
+        """The page of a command that gets Ctrl-C as soon as ready(what it wrote to stderr) holds."""
+        page, said = self.path(f"page{len(self.made)}.html"), self.path(f"said{len(self.made)}.txt")
+        self.made[page] = page
+        with open(said, "w") as stderr:
+            child = subprocess.Popen([TOPSIM, *map(str, arguments), "--html", page], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL, stderr=stderr)
+        while child.poll() is None and not ready(said.read_text()):
+            time.sleep(0.1)
+        if "no report page" in said.read_text():
+            self.skipTest("topsim was built without the chart library (npm)")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(timeout=300), 130, said.read_text())
+        return page
 
     def page_of(self, *arguments):
         """Runs a command with --html; returns (the page's file, what it printed)."""

@@ -120,7 +120,8 @@ class RunPage(Pages):
             self.assertEqual(self.browser.console, [])
             said[name] = self.browser.value("document.getElementById('sentence').innerText + document.getElementById('answer').innerText")
             meaning = self.browser.value("document.querySelector('#words dd').innerText")  # of a step
-            self.assertIn({"decode": "its next token", "trace": "", "train": "all weights are updated"}[name], meaning)
+            self.assertEqual("all weights are updated" in meaning, name == "train")
+            self.assertIn({"decode": "its next token", "trace": "one replay of the trace", "train": "all weights are updated"}[name], meaning)
         self.assertIn("One step of decoding", said["decode"])
         self.assertNotIn("NVLink", said["decode"])  # latency holds it up
         self.assertIn("The trace takes", said["trace"])
@@ -290,6 +291,43 @@ class RunPage(Pages):
         self.assertNotIn("collectives-section", left)
         self.assertNotIn("heat-section", left)
         self.assertIn("never wait", self.browser.value("document.getElementById('sentence').textContent"))
+
+    def test_a_run_without_a_measured_step_shows_no_figure_of_one(self):
+        page = self.page_of_interrupted("run", ROOT / "configs/8xH100-ib.json", "--network", "packet", "--progress", "json",
+                                        ready=lambda said: re.search(r'"events":[1-9]', said))
+        self.browser.open(page)
+        self.assertEqual(self.browser.console, [])
+        self.assertIn("before its first measured step", self.browser.value("document.getElementById('banner').textContent"))
+        cards = dict(self.browser.value("[...document.querySelectorAll('#answer .card')].map((card) => [card.children[0].textContent, card.children[1].textContent + ' ' + card.children[2].textContent])"))
+        memory = cards.pop("Memory of the fullest")  # what the plan needs is known
+        self.assertIn("of 80.0 GiB", memory)
+        self.assertEqual(set(cards.values()), {"– no step was measured"})
+        self.assertEqual(len(cards), 4)
+        text = self.browser.value("document.getElementById('main').innerText")
+        self.assertNotRegex(text, "training step takes|never wait|No accelerator waits|for a trace|a step\\b")
+        left = self.browser.value("[...document.querySelectorAll('section')].map((section) => section.id)")
+        self.assertFalse({"why", "time", "path"} & set(left), left)
+
+    def test_the_command_makes_this_page_again(self):
+        ib, folder = ROOT / "configs/8xH100-ib.json", self.path("again")
+        folder.mkdir()
+        # One stage of eight needs 82.8 of 80 GiB.
+        unfit = ("--set", "workload.plan.pp=1", "--set", "workload.plan.dp=8")
+        for words, said in ((("run", ib), "topsim run 8xH100-ib.json --html report.html"),
+                            (("run", ib, *unfit, "--allow-oom"), "topsim run 8xH100-ib.json --allow-oom --html report.html"),
+                            (("explain", ib, *unfit, "--faster", "12.5"), "topsim explain 8xH100-ib.json --faster 12.5 --html report.html")):
+            with self.subTest(said):
+                page, _ = self.page_of(*words, "--quiet")
+                self.browser.open(page)
+                self.assertEqual(self.browser.value("document.getElementById('command').textContent"), said)
+                saved = folder / "8xH100-ib.json"
+                saved.write_text(self.browser.value("document.getElementById('scenario').textContent"))
+                _, command, _, *more, _, _ = said.split()
+                again, _ = self.page_of(command, saved, *more, "--quiet")
+                told, retold = (page_data(each.read_text(), "result") for each in (page, again))
+                self.assertEqual([retold[key] for key in ("step", "memory", "links")], [told[key] for key in ("step", "memory", "links")])
+                told, retold = (page_data(each.read_text(), "extra") for each in (page, again))
+                self.assertEqual(retold.get("what_if"), told.get("what_if"))
 
     def test_a_rank_in_the_address_marks_its_class(self):
         page, _ = self.run_of(64)

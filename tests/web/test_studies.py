@@ -1,8 +1,10 @@
 """The pages of compare, sweep and validate: one shell with that of a run, figures as their JSON has them."""
 
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import sys
 import unittest
 
@@ -182,6 +184,91 @@ class Studies(Pages):
                                          "--seeds", "1")[0])
         self.assertIn("DOES NOT FIT the memory: 104 GiB of 80.0 GiB", shown["verdict"].split("\n")[0])
         self.assertIn("does not fit: 104 GiB of 80.0 GiB", self.browser.value("document.getElementById('answer').textContent"))
+
+    def command(self):
+        return self.browser.value("document.getElementById('command').textContent")
+
+    def meaning_of_a_step(self):
+        return self.browser.value("document.querySelector('#words dt').textContent + ': ' + document.querySelector('#words dd').textContent")
+
+    def test_the_command_of_a_comparison_has_what_its_page_was_made_with(self):
+        self.opened(self.page_of("compare", IB, "--with", "workload.plan.tp=4", "--set", "workload.plan.dp=null", "--allow-oom", "--seeds", "1",
+                                 "--no-cost")[0])
+        self.assertEqual(self.command(), "topsim compare 8xH100-ib.json 8xH100-ib-tp=4.json --seeds 1 --allow-oom --no-cost --html compare.html")
+        self.opened(self.page_of("compare", IB, ROCE, "--seeds", "2")[0])
+        self.assertEqual(self.command(), "topsim compare 8xH100-ib.json 8xH100-roce.json --seeds 2 --html compare.html")
+
+    def test_the_command_of_a_sweep_has_what_was_asked_for_in_its_order(self):
+        self.opened(self.page_of("sweep", IB, "--vary", "workload.plan.tp=8,4", "--vary", "workload.plan.zero_group=all,8", "--pareto", "mfu,watts",
+                                 "--best", "step_time", "--allow-oom")[0])
+        self.assertEqual(self.command(), "topsim sweep 8xH100-ib.json --vary workload.plan.tp=8,4 --vary workload.plan.zero_group=all,8 "
+                                         "--best step_seconds --pareto mfu,watts --allow-oom --html sweep.html")
+        self.opened(self.page_of("sweep", IB, "--vary", "run.seed=1")[0])
+        self.assertEqual(self.command(), "topsim sweep 8xH100-ib.json --vary run.seed=1 --html sweep.html")
+
+    def test_an_interrupted_sweep_says_what_was_asked_for_and_what_was_done(self):
+        whole = "topsim sweep 8xH100-ib.json --vary network.model={} --html sweep.html"
+        text = lambda name: self.browser.value(f"document.getElementById('{name}').textContent")
+
+        def stored(name, rows):
+            def ready(_):
+                if not self.path(name).exists():
+                    return False
+                with contextlib.closing(sqlite3.connect(self.path(name))) as database, contextlib.suppress(sqlite3.Error):
+                    return database.execute(f"SELECT COUNT(*) FROM {'rows' if rows else 'points'}").fetchone()[0] > 0  # points have begun
+                return False
+            return ready
+        for name, models, rows in (("none", "packet", 0), ("one", "analytic,packet", 1)):
+            page = self.page_of_interrupted("sweep", IB, "--vary", f"network.model={models}", "--out", self.path(name + ".sqlite"), "--jobs", "1",
+                                            ready=stored(name + ".sqlite", rows))
+            shown = self.opened(page)
+            self.assertEqual((len(shown["rows"]), shown["complete"]), (rows, False))
+            self.assertEqual(self.command(), whole.format(models))
+            self.assertIn(f"{rows} of {rows + 1} point", text("description"))
+            self.assertIn("Best by" if rows else "No point was finished.", text("sentence"))
+
+    def test_figures_below_one_have_three_digits(self):
+        # As the table of the same sweep: a millionth of a dollar is no 0.000.
+        words = ("sweep", ROOT / "configs/8xH100-decode.json", "--set", "workload.task=prefill", "--set", "workload.sequence=1024", "--vary",
+                 "workload.model=gpt2,llama3.2-1b", "--vary", "workload.plan.tp=1", "--best", "usd_per_million_tokens")
+        page, printed = self.page_of(*words)
+        self.opened(page)
+        cards = self.browser.value("[...document.querySelectorAll('#answer .value')].map((card) => card.textContent)")
+        self.assertRegex(cards[0], r"^0\.000[1-9]\d\d USD$")
+        self.assertIn(cards[0], printed)
+        self.assertIn("first token", self.meaning_of_a_step())
+
+    def test_words_are_of_what_was_run(self):
+        ring = ROOT / "configs/traces/ring8.json"
+        for words, meant in ((("sweep", ring, "--vary", "run.seed=1"), "step: one replay of the trace"),
+                             (("compare", ring, "--with", "topology.node=hgx-h200", "--seeds", "1"), "step: one replay of the trace"),
+                             (("compare", ROOT / "configs/8xH100-decode.json", "--with", "workload.plan.tp=4", "--seeds", "1"), "step: one round of generation"),
+                             (("sweep", IB, "--vary", "run.seed=1"), "step: one round of training")):
+            with self.subTest(words=words):
+                shown = self.opened(self.page_of(*words)[0])
+                self.assertIn(meant, self.meaning_of_a_step())
+                self.assertEqual("training" in self.meaning_of_a_step(), "training" in meant)
+                if ring in words:
+                    labels = {each["label"] for each in shown.get("figures", shown["rows"])}
+                    self.assertIn("exposed messages", labels)
+                    self.assertNotIn("exposed pipeline transfer", labels | {self.browser.value("document.getElementById('main').innerText")})
+
+    def test_compare_names_what_a_change_leaves_out(self):
+        # The release's recompute is none; the micro-batch and the overlap are those of the file.
+        plan = {"tp": 8, "pp": 1, "dp": 8, "global_batch": 128, "schedule": "1f1b"}
+        self.opened(self.page_of("compare", IB, "--with", f"workload.plan={json.dumps(plan)}", "--allow-oom", "--seeds", "1", "--no-cost")[0])
+        headline = self.browser.value("document.getElementById('headline').textContent")
+        self.assertEqual(headline, "8xH100-ib or 8xH100-ib plan pp=1 dp=8 (recompute left out)")
+
+    def test_sweep_says_whose_memory_is_nearly_full_and_each_warning_by_itself(self):
+        # Of the switches' ports InfiniBand XDR has none; two sequences a micro-batch fill 79.3 of 80 GiB.
+        self.opened(self.page_of("sweep", IB, "--vary", "topology.fabric.link=ib-ndr,ib-xdr", "--vary", "workload.plan.micro_batch=1,2")[0])
+        sentence = self.browser.value("document.getElementById('sentence').textContent")
+        self.assertRegex(sentence, "Best by tokens per second: link ib-ndr · micro_batch 2.*furthest from it.*The best point's memory is nearly full: 79.3 GiB")
+        rows = self.browser.value("[...document.querySelectorAll('#failed tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        self.assertEqual([row[:3] for row in rows], [["ib-xdr", "1, 2", "2"], ["ib-xdr", "1, 2", "2"], ["ib-xdr", "2", "1"]])
+        for row, begins in zip(rows, ("a port of ConnectX-7", "NVIDIA QM9700 (managed) NDR has no ports", "memory is nearly full")):
+            self.assertTrue(row[3].startswith(begins), row)
 
     def test_the_tallest_bar_of_errors_has_its_label_and_its_count(self):
         told = self.opened(self.page_of("validate", "korthikanti-2022", "--format", "json")[0])

@@ -1,6 +1,8 @@
 // What a run was, in words, and what usually shortens its longest wait: nothing that is on already, that does not fit
 // the task, the plan or the memory, or that its own critical path speaks against.
 const workload = result.scenario?.workload || {};
+// What a step of it is: of a comparison one for each candidate, of a sweep what its points run.
+const tasks = result.tasks || [...new Set((extra.results || [result]).map((each) => each.scenario?.workload || {}).map((each) => (each.trace ? "trace" : each.task || "pretrain")))];
 const taskNames = { prefill: "Prefilling one batch", decode: "One step of decoding, a token for each request," };
 const whatRan = () => (workload.trace ? "The trace" : taskNames[workload.task] || "One training step");
 
@@ -16,7 +18,7 @@ const latencyFirst = () => {
 };
 // The plan with what the framework's release sets where the scenario is silent.
 const planInForce = () => ({ ...workload.plan, ...result.left_open?.plan });
-const generates = ["prefill", "decode"].includes(workload.task);
+const generates = tasks.every((task) => ["prefill", "decode"].includes(task));
 const microBatches = (plan) => plan.grad_accumulation ?? plan.global_batch / ((plan.dp ?? 1) * (plan.micro_batch ?? 1));
 // Whether the plan still fits with half the tp, cp or pp and twice the dp: what those cut doubles, what dp cuts stays.
 const fitsHalved = (plan, dimension) => {

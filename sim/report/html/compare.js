@@ -1,10 +1,5 @@
 // The page of a comparison: the verdict, where each step goes, how sure the difference is, what has to be bought.
 // Figures as the program's table has them (compare_text.cpp).
-const threeDigits = (value) => {
-  if (value === 0) return "0";
-  const [, exponent] = value.toExponential(2).split("e");
-  return Number(value.toExponential(2)).toFixed(Math.max(0, 2 - exponent));
-};
 const counted = (value) => (value < 1000 ? (Number.isInteger(value) ? String(value) : threeDigits(value)) : count(value));
 const unitTexts = {
   s: duration, "B/s": rate, B: memoryText, W: (value) => `${threeDigits(value / 1000)} kW`,
@@ -19,13 +14,19 @@ const signed = (share) => {
 };
 const candidateColours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#d55e00"];
 
-// Of a change by a whole object, --with workload.plan={...}, a name tells what differs from the baseline's.
-const shortName = (name) => {
+// Of a change by a whole object, --with workload.plan={...}, a name tells what differs from the baseline's: what has another value, and
+// what is gone, unless the framework's release gives it the value that it had.
+const objectIn = (scenario, word) => [scenario, ...Object.values(scenario)].map((each) => each?.[word]).find((each) => each instanceof Object) || {};
+const inForce = (one, word) => ({ ...objectIn(one.scenario, word), ...objectIn({ ...one.left_open }, word) });
+// An entry of the catalogue without changes is its name.
+const plainly = (value) => JSON.stringify(value instanceof Object && Object.keys(value).join() === "use" ? value.use : value);
+const shortName = (name, i) => {
   const [, before, word, text] = name.match(/^(.* )?([\w[\]]+)=(\{.*\})$/s) || [];
   try {
-    const { scenario } = extra.results[0], own = [scenario, ...Object.values(scenario)].map((each) => each?.[word]).find((each) => each instanceof Object) || {};
-    const differ = Object.entries(JSON.parse(text)).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(own[key]));
-    return `${before || ""}${word} ${differ.map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ")}`.trim();
+    const given = JSON.parse(text), own = objectIn(extra.results[0].scenario, word), now = inForce(extra.results[i], word), same = (a, b) => plainly(a) === plainly(b);
+    const differ = Object.entries(given).filter(([key, value]) => !same(value, own[key])).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const gone = Object.keys(own).filter((key) => !(key in given) && !same(own[key], now[key]));
+    return `${before || ""}${word} ${[...differ, ...(gone.length > 0 ? [`(${gone.join(", ")} left out)`] : [])].join(" ")}`.trim();
   } catch {
     return name;
   }
@@ -122,6 +123,9 @@ const drawRemarks = () => {
   if (result.remarks.length === 0) return element("remarks-section").remove();
   element("remarks").innerHTML = result.remarks.map((remark) => `<li>${escapeText(remark)}</li>`).join("");
 };
+// Without costs no candidate has a bill.
+const compareCommand = () => ["topsim compare", ...result.names.map((name) => `${fileName(name)}.json`), `--seeds ${result.samples}`,
+  ...(extra.results.every((each) => each.memory.fits) ? [] : ["--allow-oom"]), ...(extra.bills.some(Boolean) ? [] : ["--no-cost"]), "--html compare.html"].join(" ");
 pages.compare = () => {
   shortenNames();
   drawCandidates();
@@ -135,7 +139,7 @@ pages.compare = () => {
   });
   drawBills();
   drawRemarks();
-  element("command").textContent = `topsim compare ${result.names.map((name) => `${fileName(name)}.json`).join(" ")}${result.samples > 1 ? ` --seeds ${result.samples}` : ""}`;
+  element("command").textContent = compareCommand();
   extra.results.forEach((each, i) => button("save", `Save ${result.names[i]}.json`, null, () => saveFile(`${fileName(result.names[i])}.json`, JSON.stringify(each.scenario, null, 2) + "\n")));
   drawWords();
 };

@@ -30,6 +30,7 @@ const cellsOf = (track) => {
   return cells;
 };
 // Totals of a result cover all measured steps: read a step, they compare with the step time.
+const measured = result.step?.per_step.length > 0;
 const steps = result.step ? Math.max(1, result.step.per_step.length) : 1;
 // Calls that a rank takes part in, mean over all: `calls` counts those of every group, and each keeps group_size ranks.
 const callsOfARank = (row) => row.calls * row.group_size / result.accelerators.count / steps;

@@ -3,7 +3,7 @@ const drawHeat = () => {
   const rows = extra.timeline ? extra.timeline.rows.slice(0, extra.timeline.shown) : [];
   if (rows.length === 0) {
     element("heat").remove();
-    element("heat-hint").textContent = "Means over the measured steps; this run kept no rates over time.";
+    element("heat-hint").textContent = `Means over ${measured ? "the measured steps" : "what was simulated"}; this run kept no rates over time.`;
     return;
   }
   const bins = rows[0].bins.length, at = (bin) => duration(extra.timeline.seconds * bin / bins);

@@ -2,25 +2,26 @@
 const slowedSeconds = (one) => one.slowed_seconds || 0;
 // The answer: five or six figures, one sentence, and where the step's time goes.
 const drawAnswer = () => {
-  const { step, throughput, accelerators, memory } = result;
+  const { step, throughput, accelerators, memory } = result, unknown = !measured ? "no step was measured" : workload.trace ? "not known for a trace" : "not known";
   const busy = step.seconds > 0 ? accelerators.busy_seconds / step.seconds : 0;
   const card = (id, label, parts, note, raw) =>
     `<div class="card"><div class="label">${label}</div><div class="value" id="${id}" data-value="${raw}">${escapeText(parts[0])}` +
     `<small>${escapeText(parts[1] ?? "")}</small></div><div class="note">${note}</div></div>`;
   const each = step.per_step.length;
   const cards = [
-    card("step-time", "Step time", durationParts(step.seconds), each > 1 ? `mean of ${each} measured steps` : "one measured step", step.seconds),
+    measured ? card("step-time", "Step time", durationParts(step.seconds), each > 1 ? `mean of ${each} measured steps` : "one measured step", step.seconds) : card("step-time", "Step time", ["–"], unknown, 0),
     throughput.tokens_per_second > 0 ? card("tokens", "Throughput", [countParts(throughput.tokens_per_second).join(" "), "tokens/s"],
-      `${digits(throughput.samples_per_second)} samples/s`, throughput.tokens_per_second) : card("tokens", "Throughput", ["–"], "not known for a trace", 0),
+      `${digits(throughput.samples_per_second)} samples/s`, throughput.tokens_per_second) : card("tokens", "Throughput", ["–"], unknown, 0),
     throughput.mfu > 0 ? card("mfu", "Model FLOPs utilisation", [digits(throughput.mfu * 100), "%"],
-      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu) : card("mfu", "Model FLOPs utilisation", ["–"], "not known for a trace", 0),
-    card("busy", "Accelerators busy", [digits(busy * 100), "%"], `${duration(step.seconds - accelerators.busy_seconds)} idle a step`, busy),
+      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu) : card("mfu", "Model FLOPs utilisation", ["–"], unknown, 0),
+    measured ? card("busy", "Accelerators busy", [digits(busy * 100), "%"], `${duration(step.seconds - accelerators.busy_seconds)} idle a step`, busy) : card("busy", "Accelerators busy", ["–"], unknown, 0),
     card("memory-use", "Memory of the fullest", memory.capacity_bytes ? memoryText(memory.per_accelerator_bytes).split(" ") : ["–", ""],
-      memory.capacity_bytes ? (memory.fits ? `of ${memoryText(memory.capacity_bytes)}` : `of ${memoryText(memory.usable_bytes ?? memory.capacity_bytes)}: <b>does not fit</b>`) : "not known for a trace",
+      memory.capacity_bytes ? (memory.fits ? `of ${memoryText(memory.capacity_bytes)}` : `of ${memoryText(memory.usable_bytes ?? memory.capacity_bytes)}: <b>does not fit</b>`) : workload.trace ? "not known for a trace" : "not known",
       memory.per_accelerator_bytes),
     ...(result.reliability ? [card("goodput", "Goodput", percent(result.reliability.goodput.usual).split(" "), goodputNote(result.reliability), result.reliability.goodput.usual)] : []),
   ];
   element("answer").innerHTML = cards.join("");
+  if (!measured) return element("sentence").remove();
   const rows = idleRows(accelerators.idle_seconds);
   const share = (seconds) => percent(step.seconds > 0 ? seconds / step.seconds : 0);
   let text = `${whatRan()} takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;

@@ -5,6 +5,7 @@ document.documentElement.dataset.theme = themeName();
 scheme = schemes[themeName()] || schemes.light;
 element("main").replaceChildren(element(`sections-${kind}`).content);
 for (const sections of document.querySelectorAll("template")) sections.remove();
+if (tasks.length > 0 && tasks.every((task) => task === "trace")) speakOfATrace();
 pages[kind]();
 const save = element("save-result");
 if (save) save.onclick = () => saveFile(`${kind === "run" ? "result" : kind}.json`, element("result").textContent);

@@ -23,10 +23,13 @@ const saveFile = (name, text) => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
+// explain simulates also what does not fit.
+const runCommand = (file) => (extra.what_if ? `topsim explain ${file} --faster ${fasterPercent()} --html report.html`
+  : `topsim run ${file}${result.memory.fits ? "" : " --allow-oom"} --html report.html`);
 const drawReproduce = () => {
   const file = `${fileName(result.name || "scenario")}.json`, text = JSON.stringify(result.scenario, null, 2);
   element("file").textContent = file;
-  element("command").textContent = `topsim run ${file} --html report.html`;
+  element("command").textContent = runCommand(file);
   element("scenario").textContent = text;
   const open = result.left_open || {};
   if (open.framework) element("release").textContent = open.framework;
@@ -40,12 +43,12 @@ const operationColour = (what) => {
   if (/optimizer/.test(what)) return stateColours.optimizer;
   return /(reduce|gather|scatter|all|send|recv|broadcast|transfer)/.test(what) ? stateColours.tensor_parallel : "#9aa3ad";
 };
-// What each part 10 % faster would save: simulated again where the page was made so, else the critical path's bound.
+const fasterPercent = () => +((extra.what_if.factor - 1) * 100).toPrecision(12);
+// What each part 10 % faster would save, simulated again, where the page was made so.
 const drawGains = () => {
   const simulated = extra.what_if;
   if (!simulated) return element("upgrade").remove();
-  const faster = `${+((simulated.factor - 1) * 100).toPrecision(3)} %`;
-  element("upgrade-hint").textContent = `Each part alone ${faster} faster, and the step simulated again: the share of the step it saves. A part that saves nothing is not worth money for this job.`;
+  element("upgrade-hint").textContent = `Each part alone ${fasterPercent()} % faster, and the step simulated again: the share of the step it saves. A part that saves nothing is not worth money for this job.`;
   bars("gains", simulated.parts.map((part) => ({ name: part.part, value: Math.max(0, part.gain),
     text: Math.abs(part.gain) < 5e-4 ? "nothing" : `${percent(Math.abs(part.gain))}${part.gain < 0 ? " longer" : ""}`,
     meaning: `step ${duration(part.step_seconds)} in place of ${duration(simulated.step_seconds)}`, colour: busyColour })));
@@ -61,19 +64,20 @@ const followHash = (showRanks) => {
 pages.run = () => {
   if (result.links.length === 0) element("heat-section").remove();
   if (result.collectives.length === 0) element("collectives-section").remove();
-  if (workload.trace) speakOfATrace();
+  // What a step is made of, where none was measured.
+  if (!measured) for (const id of ["why", "time", "path"]) element(id).remove();
   drawHead();
   drawAnswer();
-  drawIdle();
+  if (measured) drawIdle();
   drawFindings();
   drawGoodput();
   drawGains();
   drawTopology();
-  drawTimeline();
+  if (measured) drawTimeline();
   if (result.links.length > 0) drawHeat();
   const showRanks = drawTables();
-  drawPath("path-ops", result.critical_path, operationColour);
-  drawPath("path-limits", result.critical_path_links, limitColour);
+  if (measured) drawPath("path-ops", result.critical_path, operationColour);
+  if (measured) drawPath("path-limits", result.critical_path_links, limitColour);
   drawMemory();
   drawReproduce();
   drawWords();

@@ -80,7 +80,7 @@ const drawPicture = (rows, failed, figures, varied) => {
   const [height, make] = varied.length < 2 ? [rows.length * 28 + 12, overBars]
     : varied.length === 2 ? [distinct(every, two).length * 38 + 60, overTwo] : [380, overMany];
   element("picture-hint").textContent = varied.length < 2 ? "The best point is marked."
-    : varied.length === 2 ? "The stronger the colour the better; the best point is framed. Empty places could not run." : "Each line is a point: its values, and at the right the chosen figure. The best is the thick one.";
+    : varied.length === 2 ? `The stronger the colour the better; the best point is framed. Empty places could not run${result.complete ? "" : " or were not reached"}.` : "Each line is a point: its values, and at the right the chosen figure. The best is the thick one.";
   if (unfit) element("picture-hint").textContent += ` Grey ${varied.length > 2 ? "lines" : "points"} do not fit the memory.`;
   choose("picture-tools", "figure", figures, figureName, figure, (name) => { figure = name; redraw(); });
   draw("picture", Math.max(90, Math.min(1600, height)), make);
@@ -122,16 +122,16 @@ const drawTrade = (rows, figures) => {
       data: rows.filter((row) => holds(row) && row.figures[x] !== null && row.figures[y] !== null).map((row) => ({ value: [row.figures[x], row.figures[y]], row })) })),
   }));
 };
-// A grid of values is said by them; chosen points come from a file of their own.
-const quoted = (text) => (/^[\w.,=+/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
+// A grid of values is said by them, all that were asked for; chosen points come from a file of their own.
 const sweepCommand = () => {
-  const values = result.paths.map((path) => distinct(result.rows, path).map((value) => (typeof value === "string" ? value : JSON.stringify(value))));
-  const grid = values.reduce((product, each) => product * each.length, 1) === result.rows.length;
+  const { asked } = result, values = result.paths.map((path) => asked.values[path].map((value) => (typeof value === "string" && !/[",\s[\]{}]/.test(value) ? value : JSON.stringify(value))));
+  const grid = values.reduce((product, each) => product * each.length, 1) === asked.points;
   const vary = grid ? result.paths.map((path, i) => `--vary ${quoted(`${path}=${values[i].join(",")}`)}`) : ["--points POINTS.csv"];
-  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...result.set.map((each) => `--set ${quoted(each)}`), ...vary, `--best ${result.best.figure}`, ...(result.rows.every(fits) ? [] : ["--allow-oom"]), "--html sweep.html"].join(" ");
+  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...result.set.map((each) => `--set ${quoted(each)}`), ...vary, ...(asked.best ? [`--best ${asked.best}`] : []),
+    ...(asked.pareto ? [`--pareto ${asked.pareto.join(",")}`] : []), ...(asked.allow_oom ? ["--allow-oom"] : []), "--html sweep.html"].join(" ");
 };
-// Points with the same sentence are one row: [[row, ...], ...].
-const alikeByMessage = (rows) => [...rows.reduce((groups, row) => groups.set(row.message, [...(groups.get(row.message) || []), row]), new Map()).values()];
+// Points of which the same was said are one row, each line of their messages by itself: [[line, [row, ...]], ...].
+const alikeByLine = (rows) => [...rows.reduce((groups, row) => row.message.split("\n").reduce((all, line) => all.set(line, [...(all.get(line) || []), row]), groups), new Map())];
 const valuesText = (rows, path) => {
   const values = distinct(rows, path).map(valueText);
   return values.length > 4 ? `${values[0]}, ${values[1]} … ${values[values.length - 1]} (${values.length})` : values.join(", ");
@@ -141,18 +141,18 @@ pages.sweep = () => {
   const figures = result.figures.map((each) => each.name).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0));
   const varied = result.paths.filter((path) => distinct(result.rows, path).length > 1), best = rows.find((row) => row.point === result.best.point);
   element("headline").textContent = `Sweep of ${result.scenario}`;
-  element("description").textContent = `${plural(result.rows.length, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
+  element("description").textContent = `${result.complete ? "" : `${whole(result.rows.length)} of `}${plural(result.asked.points, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
   foot(result, "");
   element("notes").innerHTML = result.remarks.map((text) => `<p class="banner">${wholeNames(text)}.</p>`).join("");
   if (!best) {
-    element("sentence").textContent = rows.some(canBeBuilt) ? `No point has a ${figureName(result.best.figure)}.` : rows.length > 0 ? "Points ran, but none can be built." : "No point could run.";
+    element("sentence").textContent = rows.some(canBeBuilt) ? `No point has a ${figureName(result.best.figure)}.` : rows.length > 0 ? "Points ran, but none can be built." : result.complete || failed.length > 0 ? "No point could run." : "No point was finished.";
     for (const id of ["picture-section", "trade"]) element(id).remove();
   } else {
     const last = eligible(rows).reduce((a, b) => ((moreIsBetter(result.best.figure) ? b.figures[result.best.figure] < a.figures[result.best.figure] : b.figures[result.best.figure] > a.figures[result.best.figure]) ? b : a), best);
     const text = figureText(result.best.figure);
     const those = rows.every(fits) ? "" : fits(best) ? " among the points that fit the memory" : " (no point fits the memory)";
     element("sentence").textContent = `Best by ${figureName(result.best.figure)}${those}: ${pointText(best)}, ${text(best.figures[result.best.figure])}` +
-      (last === best ? "" : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}`) + "." + (nearlyFull(best) ? ` Its memory is nearly full: ${memoryText(best.figures.memory_bytes)} of ${memoryText(best.figures.memory_capacity_bytes)}; fragmentation commonly takes the rest.` : "");
+      (last === best ? "" : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}`) + "." + (nearlyFull(best) ? ` The best point's memory is nearly full: ${memoryText(best.figures.memory_bytes)} of ${memoryText(best.figures.memory_capacity_bytes)}; fragmentation commonly takes the rest.` : "");
     const card = (name) => `<div class="card" title="${escapeText(figureOf(name).meaning)}"><div class="label">${figureName(name)}</div><div class="value" data-value="${best.figures[name]}">${figureText(name)(best.figures[name])}</div><div class="note">of the best point</div></div>`;
     element("answer").innerHTML = inOrder(mainFigures())
       .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 6).map(card).join("");
@@ -168,7 +168,7 @@ pages.sweep = () => {
   element("command").textContent = sweepCommand();
   const refused = [...failed, ...rows.filter((row) => !canBeBuilt(row))];
   if (refused.length === 0) element("failed-section").remove();
-  else table("failed", "Points that could not run or cannot be built", [...result.paths.map((path) => [shortPath(path), (alike) => valuesText(alike, path)]),
-    ["points", (alike) => alike.length, whole], ["why", (alike) => alike[0].message]], alikeByMessage(refused), { by: -1 });
+  else table("failed", "Points that could not run or cannot be built", [...result.paths.map((path) => [shortPath(path), ([, alike]) => valuesText(alike, path)]),
+    ["points", ([, alike]) => alike.length, whole], ["what is said of them", ([line]) => line]], alikeByLine(refused), { by: -1 });
   drawWords();
 };

@@ -31,23 +31,25 @@ const table = (id, caption, columns, rows, options = {}) => {
 const meter = (share) => `<span class="meter"><i style="width:${Math.min(100, share * 100).toFixed(1)}%;${["light", "dark"].map((name) => `--${name}:${colourAt(schemes[name].ramp, 0.15 + 0.85 * share)}`).join(";")}"></i></span>`;
 
 const drawTables = () => {
+  // What was carried before a measured step ended is of no step.
+  const each = measured ? "a step" : "so far";
   if (result.links.length > 0) table("links", "Links", [
     ["link", (row) => row.id], ["alike", (row) => row.count, whole], ["type", (row) => row.type],
     ["mean use", (row) => row.utilization, percent, (row) => meter(row.utilization)],
     ["highest", (row) => row.peak_utilization, percent, (row) => meter(row.peak_utilization)],
-    ["carried a step", (row) => row.bytes / steps, bytes], ["usable speed", (row) => row.capacity, rate], ["busy a step", (row) => row.busy_seconds / steps, duration],
+    [`carried ${each}`, (row) => row.bytes / steps, bytes], ["usable speed", (row) => row.capacity, rate], [`busy ${each}`, (row) => row.busy_seconds / steps, duration],
   ], result.links, { by: 3, act: (row) => showLinks(row.type, [row.id], true) });
   if (result.collectives.length > 0) table("collectives", "Collectives", [
-    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls a step", callsOfARank, count],
+    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], [`calls ${each}`, callsOfARank, count],
     ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
-    ["time a step", (row) => row.seconds_each * callsOfARank(row), duration],
+    [`time ${each}`, (row) => row.seconds_each * callsOfARank(row), duration],
     ["bus bandwidth", (row) => row.bus_bandwidth, rate], ["algorithm", (row) => [row.algorithm, row.protocol].filter(Boolean).join(", ") + (row.channels ? `, ${plural(row.channels, "channel")}` : "")],
   ], result.collectives, { by: 5 });
   const showRanks = table("ranks", "Ranks", [
     ["first rank", (row) => row.rank, whole], ["alike", (row) => row.count, whole], ["device", (row) => row.device], ["program", (row) => row.program],
-    ["busy", (row) => row.busy_seconds, duration, (row) => " " + percent(result.step.seconds > 0 ? row.busy_seconds / result.step.seconds : 0)],
+    ...(!measured ? [] : [["busy", (row) => row.busy_seconds, duration, (row) => " " + percent(result.step.seconds > 0 ? row.busy_seconds / result.step.seconds : 0)],
     ["idle", (row) => Object.values(row.idle_seconds).reduce((a, b) => a + b, 0), duration],
-    ["mostly", (row) => { const [first] = idleRows(row.idle_seconds); return first ? `${stateName(first[0])}, ${duration(first[1])}` : ""; }],
+    ["mostly", (row) => { const [first] = idleRows(row.idle_seconds); return first ? `${stateName(first[0])}, ${duration(first[1])}` : ""; }]]),
   ], result.ranks, { by: -1, mark: (row) => (row === result.ranks[chosenClass()] ? ' class="chosen"' : "") });
   return showRanks;
 };
@@ -64,7 +66,7 @@ const drawPath = (id, rows, colour) => {
 const drawMemory = () => {
   const { parts, capacity_bytes: capacity, per_accelerator_bytes: used } = result.memory;
   const rows = Object.entries(parts).map(([name, value]) => [name === "kv_cache" ? "KV cache" : name, value]).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
-  if (rows.length === 0 || !capacity) { element("memory").textContent = "Not known for a trace."; return; }
+  if (rows.length === 0 || !capacity) { element("memory").textContent = workload.trace ? "Not known for a trace." : "Not known."; return; }
   const colours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#7a5c3e"];
   const free = capacity > used ? [["free", capacity - used, "#c9ced4"]] : [];
   partsBar("memory", [...rows.map(([name, value], i) => [name, value, colours[i % colours.length]]), ...free], Math.max(capacity, used), memoryText);

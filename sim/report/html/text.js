@@ -1,12 +1,15 @@
 // Thousands apart as on the program's own screens: 124 000.
 const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, "\u00a0");
-// Numbers as people read them: at most three significant digits, a unit on each.
-const digits = (value) => {
+// As the program's own tables have them: 0.000147, 1.20, 45.0, 1230.
+const threeDigits = (value) => {
   if (value === 0) return "0";
+  const [, exponent] = value.toExponential(2).split("e");
+  return Number(value.toExponential(2)).toFixed(Math.max(0, 2 - exponent));
+};
+// Numbers as people read them, a unit on each: three significant digits, and all before the point.
+const digits = (value) => {
   const size = Math.abs(value);
-  if (size >= 9.995e5) return grouped(Math.round(value));
-  const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-  return value.toFixed(places);
+  return size >= 9.995e5 ? grouped(Math.round(value)) : size >= 99.95 ? value.toFixed(0) : threeDigits(value);
 };
 const scaled = (value, steps, unit) => {
   for (const [factor, prefix] of steps) {
@@ -17,7 +20,7 @@ const scaled = (value, steps, unit) => {
 };
 const metric = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const binary = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
-const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]], "s");
+const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]], "s");
 // Three digits: 124 000.
 const count = (value) => (value < 1000 ? digits(value) : grouped(+value.toPrecision(3)));
 const countParts = (value) => (value < 1e4 ? [digits(value), ""] : scaled(value, metric, ""));
@@ -38,6 +41,8 @@ const whole = grouped;
 const plural = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : /(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;
 // A name as a file may have it and a shell takes it without quotes.
 const fileName = (text) => text.replace(/[^\w.=+-]+/g, "-").replace(/^-+|-+$/g, "") || "scenario";
+// A word of a command: in quotes where a shell would take it apart.
+const quoted = (text) => (/^[\w.,=+/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
 const escapeText = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 const reasonNames = {
@@ -61,8 +66,9 @@ const reasonMeanings = {
 const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");
 // A replayed trace has messages and ranks, and neither pipelines nor stages.
 const speakOfATrace = () => {
-  Object.assign(reasonNames, { pipeline_transfer: "exposed messages", straggler: "other ranks' part" });
-  Object.assign(reasonMeanings, { pipeline_transfer: "messages from one accelerator to another", straggler: "only other ranks have work in the trace, or the last member of a collective is late" });
+  Object.assign(reasonNames, { pipeline_transfer: "exposed messages", straggler: "other ranks' part", other: "collectives and other" });
+  Object.assign(reasonMeanings, { pipeline_transfer: "messages from one accelerator to another", straggler: "only other ranks have work in the trace, or the last member of a collective is late",
+    other: "collectives, whose groups have no dimension of a plan, and idle for another reason" });
 };
 // The ends of a name tell it from its neighbours: what is too much is left out of the middle.
 const middleCut = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.ceil((most - 1) / 2))}…${text.slice(text.length - Math.floor((most - 1) / 2))}`);

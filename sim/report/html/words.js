@@ -2,9 +2,11 @@
 const stepMeanings = {
   prefill: "one batch of prompts through the model, up to the first token of each answer",
   decode: "one round of generation: every request gets its next token",
+  trace: "one replay of the trace: it ends when the last rank has done all that was recorded of it",
 };
+const trained = "one round of training: every accelerator works through its share of the batch, then all weights are updated";
 const wordMeanings = [
-  [/\bstep\b/i, "step", () => stepMeanings[workload.task] || "one round of training: every accelerator works through its share of the batch, then all weights are updated"],
+  [/\bstep\b/i, "step", () => [...new Set(tasks.map((task) => stepMeanings[task] || trained))].join("; or ")],
   [/MFU|FLOPs utilisation/, "model FLOPs utilisation (MFU)", "the model's own arithmetic per second, as a share of what the accelerators could do at their peak"],
   [/Goodput/, "goodput", "the share of a long run's time that is training: not checkpoints, restarts, or work that is lost and done again"],
   [/exposed/, "exposed", "communication that no computation hides: the accelerator waits for it"],
@@ -25,6 +27,7 @@ const wordMeanings = [
 ];
 const drawWords = () => {
   const text = element("main").innerText + element("headline").textContent;
+  if (!wordMeanings.some(([pattern]) => pattern.test(text))) return element("words-section").remove();
   element("words").innerHTML = wordMeanings.filter(([pattern]) => pattern.test(text))
     .map(([pattern, word, meaning]) => `<dt>${word ?? text.match(pattern)[0]}</dt><dd>${typeof meaning === "function" ? meaning() : meaning}.</dd>`).join("");
 };
