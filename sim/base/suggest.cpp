@@ -21,7 +21,7 @@ std::string digits_of(std::string_view word) {
 std::vector<std::string> parts_of(std::string_view word) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= word.size();) {
-    const std::size_t end = std::min(word.find('-', begin), word.size());
+    const std::size_t end = std::min(word.find_first_of("-_ ", begin), word.size());
     parts.push_back(lower_case(word.substr(begin, end - begin)));
     begin = end + 1;
   }

@@ -37,6 +37,8 @@ TEST(Closest, AnotherChipIsNeverMeant) {
   const std::vector<std::string> known{"dgx-b200", "dgx-b300", "gb200-nvl72", "gb300-nvl72", "gb300x4"};
   EXPECT_EQ(closest("dgx-gb200", known), "gb200-nvl72");
   EXPECT_EQ(closest("dgx-gb300", known), "gb300-nvl72");
+  EXPECT_EQ(closest("DGX GB300", known), "gb300-nvl72");
+  EXPECT_EQ(closest("dgx_gb200", known), "gb200-nvl72");
   EXPECT_EQ(closest("dgx-b201", known), "dgx-b200");  // no such chip: mistyped
   // Rates and sizes of instances are no chips.
   const std::vector<std::string> more{"efa-400g", "g4dn-12xlarge", "g5-48xlarge", "g6-48xlarge",

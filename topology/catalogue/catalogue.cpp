@@ -13,6 +13,7 @@
 #include "topology/catalogue/gemm.hpp"
 #include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
+#include "topology/catalogue/node_meant.hpp"
 #include "topology/catalogue/other_kind.hpp"
 
 namespace topsim::topology {
@@ -59,6 +60,14 @@ std::vector<std::string> nearest_by_name(const ById<T>& entries, std::string_vie
   return ids;
 }
 
+// For a node its accelerator counts, not the letters.
+std::string near_to(Catalogue::Impl& catalogue, std::string_view what, std::string_view id,
+                    std::span<const std::string> known) {
+  if (what == "node")
+    if (const auto meant = node_meant(catalogue, id)) return meant->help;
+  return suggestion(id, known);
+}
+
 // What people call so or what is of another kind is looked for in other files, for an error alone.
 template <class T>
 const T& find_entry(Catalogue::Impl& catalogue, const ById<T>& entries, const char* file,
@@ -72,7 +81,7 @@ const T& find_entry(Catalogue::Impl& catalogue, const ById<T>& entries, const ch
   if (const auto meant = close.empty() ? catalogue.called(file, id) : std::vector<std::string>();
       !close.empty() || !meant.empty())
     help = (close.empty() ? did_you_mean(meant) : close + ';') + ' ' + help;
-  else if (const std::string near = suggestion(id, known); !near.empty())
+  else if (const std::string near = near_to(catalogue, what, id, known); !near.empty())
     help = near + (near.back() == '?' ? " " : "; ") + help;
   else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
     help = "nearest: " + join(near) + "; " + help;

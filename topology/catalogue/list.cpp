@@ -16,6 +16,7 @@
 #include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_meant.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 
 namespace topsim::topology {
@@ -219,7 +220,11 @@ std::vector<FigureRow> figures_of(std::span<const std::string> config_directorie
     collect_offers(config_directories, section, entry, figures);
     return figures;
   }
-  std::string near = meant.empty() ? suggestion(id, names) : did_you_mean(meant);
+  std::string near = did_you_mean(meant);
+  Catalogue::Impl catalogue({config_directories.begin(), config_directories.end()});
+  if (const auto node = near.empty() ? node_meant(catalogue, id) : std::nullopt; node && node->more)
+    near = did_you_mean(node->ids);
+  if (near.empty()) near = suggestion(id, names);
   constexpr std::size_t kNearest = 5;
   if (near.empty())
     if (const auto alike = nearest_by_words(id, names, kNearest); !alike.empty())

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include "sim/base/suggest.hpp"
+#include "topology/catalogue/node_meant.hpp"
 
 namespace topsim::topology {
 namespace {
-std::string nodes_with(const ById<NodeRecipe>& nodes, std::string_view accelerator) {
+std::string nodes_with(Catalogue::Impl& catalogue, std::string_view accelerator) {
   constexpr std::size_t kSome = 5;
   std::vector<std::string> ids;
-  for (const auto& [id, node] : nodes)
+  for (const auto& [id, node] : catalogue.nodes())
     if (node.accelerator == accelerator && ids.size() < kSome) ids.push_back(id);
-  return ids.empty() ? "" : ": nodes that have it are " + join(ids);
+  if (!ids.empty()) return ": nodes that have it are " + join(ids);
+  const std::string place = in_place_of_another(catalogue, accelerator);
+  return ", and no node here has it" + (place.empty() ? "" : ": " + place);
 }
 }  // namespace
 
@@ -28,7 +31,7 @@ std::string other_kind_of(Catalogue::Impl& catalogue, std::string_view what, std
   }
   if (catalogue.switches().contains(id))
     return is("a switch", fmt::format(R"(: "fabric": {{"kind": "rail", "link": ..., "switch": "{}"}})", id));
-  if (catalogue.accelerators().contains(id)) return is("an accelerator", nodes_with(catalogue.nodes(), id));
+  if (catalogue.accelerators().contains(id)) return is("an accelerator", nodes_with(catalogue, id));
   if (catalogue.nics().contains(id))
     return is("a NIC", R"(: a node has it, and "link" names what the NIC speaks, as "ib-ndr")");
   if (catalogue.nodes().contains(id))

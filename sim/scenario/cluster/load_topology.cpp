@@ -7,6 +7,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/scenario/read/directories.hpp"
 #include "topology/build.hpp"
+#include "topology/catalogue/node_meant.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -18,14 +19,12 @@ bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
 }
 
 // A name that is neither a file nor shipped may be a misspelt node: suggests the closest name.
-void suggest_node(const topology::Catalogue& catalogue, const std::string& name) {
+void suggest_node(const std::string& name) {
   if (name.find_first_of("./") != std::string::npos) return;
-  std::vector<std::string> known;
-  for (const auto& entry : catalogue.entries())
-    if (entry.category == "node") known.push_back(entry.id);
-  if (const auto close = closest(name, known))
+  const std::vector<std::string> meant = topology::nodes_meant(catalogue_layers(config_directories()), name);
+  if (!meant.empty())
     throw ConfigError("no scenario and no node is called \"" + name + '"',
-                      "did you mean the node " + *close + "?");
+                      "did you mean the node " + join(meant) + "?");
 }
 
 bool is_shipped(const std::string& name) {
@@ -95,7 +94,7 @@ topology::Topology load_topology(const std::string& what, const topology::Catalo
     const bool here = what == "-" || std::filesystem::exists(what) ||
                       std::filesystem::exists(what + ".json") || is_shipped(what);
     const std::string& help = error.problems().front().help;
-    if (!here && help.find("did you mean") == std::string::npos) suggest_node(catalogue, what);
+    if (!here && help.find("did you mean") == std::string::npos) suggest_node(what);
     throw;
   }
 }

@@ -10,6 +10,7 @@
 #include "sim/scenario/read/includable.hpp"
 #include "sim/scenario/read/mistakes.hpp"
 #include "sim/scenario/read/tables.hpp"
+#include "topology/catalogue/node_meant.hpp"
 #include "workloads/trace/load.hpp"
 
 namespace topsim::scenario {
@@ -219,6 +220,12 @@ std::vector<std::string> known_nodes(const config::Library& library) {
   return ids;
 }
 
+std::vector<std::string> nodes_meant(const std::string& name, const config::Library& library) {
+  std::vector<std::string> layers = catalogue_layers(library.directories());
+  if (layers.empty()) return {};
+  return topology::nodes_meant(std::move(layers), name);
+}
+
 // Empty where there is no such scenario.
 std::string looked_up(const std::string& path, const config::Library& library) {
   std::error_code error;
@@ -246,15 +253,16 @@ std::string find_scenario(const std::string& path, const config::Library& librar
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);
   const bool is_name = typed.extension().empty() && !typed.has_parent_path();
-  const auto node = is_name ? closest(path, nodes) : std::nullopt;
+  const std::vector<std::string> meant =
+      is_name && !close ? nodes_meant(path, library) : std::vector<std::string>();
   std::error_code error;
   std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
   // A scenario of the user's own comes first.
   const auto beside = closest(typed.filename().string(), scenarios_beside(typed));
-  help += beside  ? "; did you mean " + (typed.parent_path() / *beside).string() + '?'
-          : close ? "; did you mean " + *close + '?'
-          : node  ? "; did you mean the node " + *node + '?'
-                  : "; shipped: " + join(known);
+  help += beside           ? "; did you mean " + (typed.parent_path() / *beside).string() + '?'
+          : close          ? "; did you mean " + *close + '?'
+          : !meant.empty() ? "; did you mean the node " + join(meant) + '?'
+                           : "; shipped: " + join(known);
   throw ConfigError("no such scenario: \"" + path + '"', help);
 }
 
