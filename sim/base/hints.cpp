@@ -80,6 +80,9 @@ constexpr std::string_view kLayersOfStages =
     R"(a number: "recompute": 2 is that many layers of each stage, all of them "full")";
 constexpr std::string_view kChunks = R"("virtual_stages" says how many chunks: layers / (pp x that))";
 
+// "silu" in place of "swiglu" would leave a third of the network out.
+constexpr std::string_view kSwiglu = R"("gated_ffn": true, whose activation is "silu" unless said otherwise)";
+constexpr std::string_view kGeglu = R"("gated_ffn": true, "activation": "gelu")";
 constexpr Hint kKeys[] = {
     {"plan", "fsdp", kSharding},
     {"plan", "sharding", kSharding},
@@ -124,6 +127,7 @@ constexpr Hint kKeys[] = {
     {"topology", "devices_per_node", kOfANode},
     {"topology", "nproc_per_node", kOfANode},
     {"topology", "cluster", kCluster},
+    {"model", "geglu", kGeglu},
     {"topology", "system", kCluster},
     {"fabric", "bandwidth", kSpeed},
     {"fabric", "rate", kSpeed},
@@ -243,6 +247,10 @@ constexpr Hint kValues[] = {
     {"framework", "zero3", R"("deepspeed" or "fsdp", with plan.zero 3)"},
     {"framework", "torchtitan", kTorchtitan},
     {"framework", "composer", kFoundry},
+    {"activation", "swiglu", kSwiglu},
+    {"activation", "geglu", kGeglu},
+    {"activation", "reglu", R"("gated_ffn": true, "activation": "relu")"},
+    {"activation", "glu", kSwiglu},
     {"framework", "llm-foundry", kFoundry},
     {"framework", "transformers", kHuggingFace},
     {"framework", "accelerate", kHuggingFace},

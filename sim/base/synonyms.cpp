@@ -143,6 +143,11 @@ constexpr Synonyms kSynonyms[] = {
     {"capacity_factor", "capacity"},
     {"window", "sliding_window"},
     {"algorithm", "nccl_algo algo"},
+    {"gelu", "gelu-new gelu-fast gelu-tanh gelu-pytorch-tanh quick-gelu"},
+    {"silu", "swish"},
+    {"squared_relu", "relu2 relu-squared"},
+    {"rotary", "rope rotary-embedding rotary-position-embedding"},
+    {"learned", "absolute learned-absolute"},
     {"protocol", "nccl_proto proto"},
     {"channels",
      "nchannels num_channels min_nchannels max_nchannels min_ctas max_ctas"

@@ -236,4 +236,21 @@ TEST(WhatIsLeftOpen, HowExpertsAreSpreadIsSaid) {
   EXPECT_EQ(run(R"("tp": 4, "ep": 8)"),
             "not stated, so assumed: etp 1: ep x tp does not divide a stage's ranks");
 }
+
+// Papers that write SiLU mostly have a gate; what says so, or says nothing of SiLU, leaves nothing open.
+TEST(WhatIsLeftOpen, WhetherSiluHasGatesIsSaid) {
+  const World world;
+  const auto run = [&](const std::string& keys) {
+    return said(world.run(
+        R"({"workload": {"model": {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000)" + keys +
+        R"(}, "framework": "megatron@2025", "sequence": 512, "plan": {"micro_batch": 1, "tp": 8}}, )" +
+        kRest + "}"));
+  };
+  const std::string open =
+      "not stated, so assumed: no gates beside silu: SwiGLU is gated_ffn true (workload.model)";
+  EXPECT_EQ(run(R"(, "activation": "silu")"), open);
+  EXPECT_EQ(run(R"(, "activation": "silu", "gated_ffn": false)"), "");
+  EXPECT_EQ(run(R"(, "activation": "silu", "gated_ffn": true)"), "");
+  EXPECT_EQ(run(R"(, "activation": "gelu")"), "");
+}
 }  // namespace topsim::scenario::left_open_test

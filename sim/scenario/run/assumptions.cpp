@@ -170,6 +170,15 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
          "workload.plan.token_dispatcher", Reason::expert_parallel, kExperts});
 }
 
+void say_gates(const Scenario& scenario, report::ScenarioFacts& facts) {
+  const workloads::ModelSpec& model = scenario.workload.model;
+  if (scenario.document == nullptr || model.activation != workloads::Activation::silu || model.gated_ffn)
+    return;
+  if (!scenario.document->root().find("workload").find("model").find("gated_ffn"))
+    facts.assumed.push_back(
+        {"no gates beside silu: SwiGLU is gated_ffn true (workload.model)", "workload.model.gated_ffn"});
+}
+
 void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
                  report::ScenarioFacts& facts) {
   const topology::TopologySpec& spec = scenario.topology;

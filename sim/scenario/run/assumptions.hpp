@@ -15,6 +15,9 @@ void say_assumptions(const workloads::WorkloadSpec& workload, const topology::To
                      const topology::Catalogue& catalogue, const workloads::Plan& plan,
                      report::ScenarioFacts& facts);
 
+// A shape with SiLU that says nothing of gates: models with it mostly have SwiGLU's.
+void say_gates(const Scenario& scenario, report::ScenarioFacts& facts);
+
 // The assumed size of scale-up domains, if the nodes do not fill whole ones.
 void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
                  report::ScenarioFacts& facts);

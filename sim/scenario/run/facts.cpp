@@ -123,6 +123,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
   facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
+  say_gates(scenario, facts);
   say_assumptions(complete, topology, catalogue, plan, facts);
   if (const int modules = predictions_of(complete.model); modules > 0 && !workload.model.prediction_layers)
     facts.assumed.push_back({fmt::format("multi-token prediction by {} module{}, as the published model was "
