@@ -22,7 +22,12 @@ constexpr std::string_view kPyTorch = R"("ddp" or "fsdp", by how the script spre
 constexpr std::string_view kNemo =
     R"("megatron@2024" for NeMo to 25.04, "megatron@2025" for 25.09 and later)";
 constexpr std::string_view kTorchtitan =
-    R"("fsdp@2025-compile" or, where it does not compile, "fsdp@2025-eager"; from PyTorch 2.11 on those of 2026)";
+    R"("fsdp@2025-compile" (before April 2025 "fsdp@2024-compile") or, where it does not compile, )"
+    R"("fsdp@2025-eager" (before "fsdp@2024"); from PyTorch 2.11 on those of 2026)";
+constexpr std::string_view kTorchtitan2024 =
+    R"("fsdp@2024-compile" or, where it does not compile, "fsdp@2024")";
+constexpr std::string_view kTorchtitan2026 =
+    R"("fsdp@2026-compile" or, where it does not compile, "fsdp@2026-eager"; before PyTorch 2.11 those of 2025)";
 constexpr std::string_view kFoundry = R"("fsdp@2023" is PyTorch's FSDP as llm-foundry sets it)";
 constexpr std::string_view kHuggingFace =
     R"("fsdp@2024-flat" or "deepspeed@2024-transformers", by how it shards; "ddp" where it does not)";
@@ -310,3 +315,11 @@ bool curly_quote_at(std::string_view text, std::size_t position) {
   });
 }
 }  // namespace topsim
+
+// torchtitan has a set for each of these years.
+std::string_view set_of_torchtitan(std::string_view release) {
+  if (release.starts_with("2024")) return kTorchtitan2024;
+  return release.starts_with("2026") ? kTorchtitan2026 : std::string_view{};
+}
+    if (const auto set = set_of_torchtitan(value.substr(at + 1)); base == "torchtitan" && !set.empty())
+      return set;
