@@ -15,6 +15,9 @@ struct Hint {
 };
 
 constexpr std::string_view kAlpha = "a factor of the adapters, without effect on time: leave it out";
+constexpr std::string_view kAllLinear = R"("targets": ["qkv", "proj", "fc1", "fc2"])";
+constexpr std::string_view kOfAttention = R"("targets": ["qkv", "proj"])";
+constexpr std::string_view kOfNetwork = R"("targets": ["fc1", "fc2"])";
 constexpr std::string_view kFourBits = R"("precision": {"frozen_weights": "nf4"} beside "task": "lora")";
 constexpr std::string_view kServing =
     "for serving leave framework out; prefill and decode follow serving engines";
@@ -185,6 +188,10 @@ constexpr Hint kValues[] = {
     {"kind", "eos", kPublished},
     {"kind", "infiniband", kArranged},
     {"kind", "ib", kArranged},
+    {"targets", "all-linear", kAllLinear},
+    {"targets", "all", kAllLinear},
+    {"targets", "attention", kOfAttention},
+    {"targets", "mlp", kOfNetwork},
     {"kind", "ethernet", kArranged},
     {"kind", "roce", kArranged},
     {"fabric", "rail", kShape},

@@ -107,7 +107,7 @@ constexpr Synonyms kSynonyms[] = {
     {"k", "k_proj linear_k"},
     {"v", "v_proj linear_v"},
     {"qkv", "qkv_proj query_key_value linear_qkv"},
-    {"proj", "o_proj out_proj linear_proj"},
+    {"proj", "o_proj out_proj output_proj linear_proj"},
     {"gate", "gate_proj linear_fc1_gate"},
     {"up", "up_proj linear_fc1_up"},
     {"fc1", "gate_up_proj linear_fc1"},

@@ -38,6 +38,15 @@ std::string Library::find(std::string_view category, std::string_view name) cons
   return {};
 }
 
+namespace {
+// "targets" of "workload.lora.targets[0]"; empty for what is not in a list.
+std::string_view key_of_list(std::string_view path) {
+  if (!path.ends_with(']')) return {};
+  path = path.substr(0, path.find('[', path.rfind('.') + 1));
+  return path.substr(path.rfind('.') + 1);
+}
+}  // namespace
+
 void Reader::problem(const Node& at, std::string message, std::string label, std::string help) {
   problems_.push_back(
       {at.place(), at.path(), std::move(message), std::move(label), std::move(help), at.source_line()});
@@ -52,7 +61,8 @@ void Reader::problem_at_key(const Node& at, std::string message, std::string lab
 
 void Reader::unknown_name(const Node& at, std::string_view what, std::string_view name,
                           const std::vector<std::string>& known) {
-  const std::string hint(hint_of_value(what, name));
+  const std::string_view of_name = hint_of_value(what, name);
+  const std::string hint(of_name.empty() ? hint_of_value(key_of_list(at.path()), name) : of_name);
   problem(at, "unknown " + std::string(what) + " \"" + std::string(name.substr(0, 100)) + '"',
           hint.empty() ? suggestion(name, known) : hint,
           known.empty() ? "none is known" : "known: " + join(known));
