@@ -60,6 +60,8 @@ constexpr std::string_view kRails = R"(rails follow from "kind": "rail" and the 
 
 constexpr std::string_view kSharding =
     R"("zero" 1-3 says what ranks shard, "hsdp_shard" over how many; PyTorch's FSDP is "framework": "fsdp")";
+constexpr std::string_view kDistributed =
+    R"("zero": 1 is Megatron's distributed optimizer: ranks share its states)";
 constexpr std::string_view kAsyncTensor =
     R"("tp_overlap": "micro-pipeline" is PyTorch's, "async" Megatron's behind the backward pass)";
 constexpr std::string_view kUlysses = R"("cp" says how many, "cp_kind": "ulysses" how)";
@@ -78,6 +80,9 @@ constexpr std::string_view kSpeed =
     R"("link" says it: "ib-ndr", "roce-400g", or {"use": "ib-ndr", "bandwidth": "400 Gbit/s"})";
 constexpr std::string_view kSize =
     R"(its shape says how large it is: layers, hidden, heads, ffn, vocab; or a name, topsim list models)";
+// "silu" in place of "swiglu" would leave a third of the network out.
+constexpr std::string_view kSwiglu = R"("gated_ffn": true, whose activation is "silu" unless said otherwise)";
+constexpr std::string_view kGeglu = R"("gated_ffn": true, "activation": "gelu")";
 constexpr std::string_view kPaths = R"("pxn": false, which NCCL_PXN_DISABLE=1 asks for)";
 constexpr std::string_view kOnWires =
     R"(nodes' parts say what there is: "topology": {"node": {"use": ..., "nics": ..., "peer_to_peer": ...}})";
@@ -86,18 +91,21 @@ constexpr std::string_view kNoEffect = "it has no effect on a model of time: lea
 constexpr std::string_view kNotVaried = "it is as NCCL sets it, and cannot be changed: leave it out";
 constexpr std::string_view kLayersOfStages =
     R"(a number: "recompute": 2 is that many layers of each stage, all of them "full")";
+constexpr std::string_view kSelective =
+    R"(did you mean "selective"? In fsdp and ddp it is torchtitan's choice by operator)";
+constexpr std::string_view kNoPositions = R"("alibi", which costs as much as none)";
 constexpr std::string_view kChunks = R"("virtual_stages" says how many chunks: layers / (pp x that))";
 
-// "silu" in place of "swiglu" would leave a third of the network out.
-constexpr std::string_view kSwiglu = R"("gated_ffn": true, whose activation is "silu" unless said otherwise)";
-constexpr std::string_view kGeglu = R"("gated_ffn": true, "activation": "gelu")";
 constexpr Hint kKeys[] = {
     {"plan", "fsdp", kSharding},
     {"plan", "sharding", kSharding},
     {"plan", "sharding_strategy", kSharding},
     {"plan", "shard", kSharding},
-    {"plan", "distributed_optimizer", kSharding},
-    {"plan", "use_distributed_optimizer", kSharding},
+    {"plan", "distributed_optimizer", kDistributed},
+    {"plan", "use_distributed_optimizer", kDistributed},
+    {"plan", "dist_optimizer", kDistributed},
+    {"plan", "use_dist_optimizer", kDistributed},
+    {"plan", "dist_opt", kDistributed},
     {"plan", "data_parallel_replicate_degree", kSharding},
     {"plan", "async_tp", kAsyncTensor},
     {"plan", "enable_async_tensor_parallel", kAsyncTensor},
@@ -119,6 +127,7 @@ constexpr Hint kKeys[] = {
     {"scenario", "trainer", R"("topology" has the nodes, "workload" the plan and the precision)"},
     {"scenario", "training", R"("workload" has it: "sequence", "precision", and batches in "plan")"},
     {"model", "swiglu", R"("gated_ffn": true)"},
+    {"model", "geglu", kGeglu},
     {"model", "normalization", kNoEffect},
     {"model", "untie_embeddings_and_output_weights", R"("tied_embeddings": false)"},
     {"model", "group_query_attention", R"("kv_heads" says how many key-value heads there are)"},
@@ -135,7 +144,6 @@ constexpr Hint kKeys[] = {
     {"topology", "devices_per_node", kOfANode},
     {"topology", "nproc_per_node", kOfANode},
     {"topology", "cluster", kCluster},
-    {"model", "geglu", kGeglu},
     {"topology", "system", kCluster},
     {"fabric", "bandwidth", kSpeed},
     {"fabric", "rate", kSpeed},
@@ -180,6 +188,10 @@ constexpr Hint kKeys[] = {
 
 constexpr Hint kValues[] = {
     {"weights", "nf4", kFourBits},
+    {"targets", "all-linear", kAllLinear},
+    {"targets", "all", kAllLinear},
+    {"targets", "attention", kOfAttention},
+    {"targets", "mlp", kOfNetwork},
     {"nodes", "single-node", "write 1"},
     {"nodes", "single", "write 1"},
     {"nodes", "one", "write 1"},
@@ -188,10 +200,6 @@ constexpr Hint kValues[] = {
     {"kind", "eos", kPublished},
     {"kind", "infiniband", kArranged},
     {"kind", "ib", kArranged},
-    {"targets", "all-linear", kAllLinear},
-    {"targets", "all", kAllLinear},
-    {"targets", "attention", kOfAttention},
-    {"targets", "mlp", kOfNetwork},
     {"kind", "ethernet", kArranged},
     {"kind", "roce", kArranged},
     {"fabric", "rail", kShape},
@@ -217,8 +225,15 @@ constexpr Hint kValues[] = {
     {"recompute", "false", R"(write "none")"},
     {"recompute", "on", R"(write "full", or "selective" as Megatron's --recompute-activations)"},
     {"recompute", "activations", R"(write "full", or "selective" as Megatron's --recompute-activations)"},
+    {"recompute", "op", kSelective},
+    {"recompute", "per-op", kSelective},
+    {"recompute", "per-op selective", kSelective},
+    {"recompute", "selective (op)", kSelective},
     {"offload", "true", R"(write "cpu")"},
     {"offload", "false", R"(write "none")"},
+    {"positions", "none", kNoPositions},
+    {"positions", "nope", kNoPositions},
+    {"positions", "yarn", R"("rotary", with "attention": {"scaled_rotary": true})"},
     {"tp_overlap", "true", R"(write "userbuffers" (Transformer Engine's), "async" or "micro-pipeline")"},
     {"tp_overlap", "false", R"(write "none")"},
     {"schedule", "zero-bubble", kZeroBubble},
@@ -232,6 +247,10 @@ constexpr Hint kValues[] = {
     {"precision", "w8a8", kWeightsAlone},
     {"precision", "w4a16", kWeightsAlone},
     {"precision", "mxfp4", kWeightsAlone},
+    {"activation", "swiglu", kSwiglu},
+    {"activation", "geglu", kGeglu},
+    {"activation", "reglu", R"("gated_ffn": true, "activation": "relu")"},
+    {"activation", "glu", kSwiglu},
     {"framework", "megascale", kMegaScale},
     {"framework", "jax", R"("maxtext", or "pax" for the older one)"},
     {"framework", "axolotl", kHuggingFace},
@@ -259,10 +278,6 @@ constexpr Hint kValues[] = {
     {"framework", "zero3", R"("deepspeed" or "fsdp", with plan.zero 3)"},
     {"framework", "torchtitan", kTorchtitan},
     {"framework", "composer", kFoundry},
-    {"activation", "swiglu", kSwiglu},
-    {"activation", "geglu", kGeglu},
-    {"activation", "reglu", R"("gated_ffn": true, "activation": "relu")"},
-    {"activation", "glu", kSwiglu},
     {"framework", "llm-foundry", kFoundry},
     {"framework", "transformers", kHuggingFace},
     {"framework", "accelerate", kHuggingFace},
@@ -276,6 +291,7 @@ constexpr Hint kValues[] = {
     {"task", "serving", kInference},
     {"task", "serve", kInference},
     {"task", "generate", kInference},
+    {"task", "qlora", kFourBits},
 };
 
 std::string_view find(std::span<const Hint> hints, std::string_view where, std::string_view word) {
@@ -299,6 +315,12 @@ std::string_view set_of_container(std::string_view release) {
   if (*year >= 24) return R"(did you mean "megatron@2024"?)";
   return *year == 23 ? R"(did you mean "megatron@2023"?)" : R"(did you mean "megatron@2022"?)";
 }
+
+// torchtitan has a set for each of these years.
+std::string_view set_of_torchtitan(std::string_view release) {
+  if (release.starts_with("2024")) return kTorchtitan2024;
+  return release.starts_with("2026") ? kTorchtitan2026 : std::string_view{};
+}
 }  // namespace
 
 std::string_view hint_of_key(std::string_view object, std::string_view key) {
@@ -310,6 +332,8 @@ std::string_view hint_of_value(std::string_view key, std::string_view value) {
     const std::string base = plain(value.substr(0, at));
     if (base == "megatron" || base == "nemo" || base == "megatronlm" || base == "megatronbridge")
       if (const auto set = set_of_container(value.substr(at + 1)); !set.empty()) return set;
+    if (const auto set = set_of_torchtitan(value.substr(at + 1)); base == "torchtitan" && !set.empty())
+      return set;
     const auto own = find(kValues, key, value);
     return own.empty() && value.find('.', at) != value.npos ? kVersion : own;
   }
@@ -322,11 +346,3 @@ bool curly_quote_at(std::string_view text, std::size_t position) {
   });
 }
 }  // namespace topsim
-
-// torchtitan has a set for each of these years.
-std::string_view set_of_torchtitan(std::string_view release) {
-  if (release.starts_with("2024")) return kTorchtitan2024;
-  return release.starts_with("2026") ? kTorchtitan2026 : std::string_view{};
-}
-    if (const auto set = set_of_torchtitan(value.substr(at + 1)); base == "torchtitan" && !set.empty())
-      return set;

@@ -23,6 +23,9 @@ constexpr Synonyms kSynonyms[] = {
     // Of objects that change an entry of a library.
     {"use", "name base preset"},
     {"task", "mode phase type"},
+    {"pretrain", "train training pre-training pretraining"},
+    {"finetune", "sft fine-tuning finetuning full-finetune full-finetuning supervised-fine-tuning"},
+    {"lora", "peft"},
     {"model", "model_name"},
     // Commands and what bench measures.
     {"run", "simulate sim train launch"},
@@ -30,6 +33,10 @@ constexpr Synonyms kSynonyms[] = {
     {"topo", "topology graph"},
     {"bench", "benchmark nccl-tests nccl perftest"},
     {"all_reduce", "osu_allreduce"},
+    {"broadcast", "bcast osu_bcast ncclbcast mpi_bcast broadcast_perf"},
+    {"all_gather", "osu_allgather"},
+    {"alltoall", "alltoall_perf osu_alltoall"},
+    {"sendrecv", "sendrecv_perf"},
     {"p2p",
      "ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat perftest osu_bw osu_latency"},
     // Of topsim list.
@@ -136,6 +143,11 @@ constexpr Synonyms kSynonyms[] = {
     {"tied_embeddings", "tie_word_embeddings tie_embeddings share_embeddings_and_output_weights"},
     {"positions", "position_embedding_type"},
     {"activation", "hidden_act activation_function"},
+    {"gelu", "gelu-new gelu-fast gelu-tanh gelu-pytorch-tanh quick-gelu"},
+    {"silu", "swish"},
+    {"squared_relu", "relu2 relu-squared"},
+    {"rotary", "rope rotary-embedding rotary-position-embedding"},
+    {"learned", "absolute learned-absolute"},
     {"head_dim", "kv_channels head_size"},
     {"experts", "moe"},
     {"experts.ffn", "expert_ffn moe_ffn moe_intermediate_size moe_ffn_hidden_size"},
@@ -143,11 +155,6 @@ constexpr Synonyms kSynonyms[] = {
     {"capacity_factor", "capacity"},
     {"window", "sliding_window"},
     {"algorithm", "nccl_algo algo"},
-    {"gelu", "gelu-new gelu-fast gelu-tanh gelu-pytorch-tanh quick-gelu"},
-    {"silu", "swish"},
-    {"squared_relu", "relu2 relu-squared"},
-    {"rotary", "rope rotary-embedding rotary-position-embedding"},
-    {"learned", "absolute learned-absolute"},
     {"protocol", "nccl_proto proto"},
     {"channels",
      "nchannels num_channels min_nchannels max_nchannels min_ctas max_ctas"
@@ -170,11 +177,16 @@ constexpr Synonyms kSynonyms[] = {
     {"bf16", "bfloat bfloat16 amp-bf16 mixed-bf16 bf16-mixed te-bf16 torch.bfloat16"},
     {"fp16", "half float16 torch.float16 amp-fp16 fp16-mixed 16-mixed"},
     {"fp32", "float float32 single torch.float32"},
-    {"fp8", "amp-fp8 te-fp8 float8 e4m3 fp8-e4m3 fp8-hybrid hybrid fp8-delayed bf16-with-fp8"},
+    {"fp8",
+     "amp-fp8 te-fp8 float8 e4m3 fp8-e4m3 fp8-hybrid hybrid fp8-delayed bf16-with-fp8 fp8-rowwise"
+     " float8-rowwise rowwise fp8-tensorwise float8-tensorwise tensorwise fp8-per-tensor "
+     "fp8-per-tensor-scaling"
+     " fp8-delayed-scaling fp8-current fp8-current-scaling fp8-cs fp8-ds"},
     {"mxfp8", "fp8-mx mx-fp8"},
     {"fp8-blockwise", "block-fp8 deepseek-fp8"},
     {"none", "off no false disabled"},
-    {"selective", "attention core_attn"},
+    {"selective",
+     "attention core_attn selective(attention) selective_attention selective-ac selective-recompute"},
     {"full", "uniform block"},
     {"fsdp", "pytorch-fsdp torch-fsdp fully_shard fsdp1 fsdp2"},
     {"deepspeed", "deepspeed-zero"},

@@ -34,6 +34,19 @@ TEST(SameMeaning, IsComparedWithoutMarks) {
   EXPECT_EQ(same_meaning("double", formats), std::nullopt);
 }
 
+TEST(SameMeaning, OfTasksPositionsAndCollectives) {
+  const std::vector<std::string> tasks{"pretrain", "finetune", "lora", "prefill", "decode"},
+      positions{"learned", "rotary", "alibi"}, collectives{"broadcast", "reduce"},
+      kinds{"none", "selective", "full"}, formats{"bf16", "fp8", "mxfp8", "fp8-blockwise"};
+  EXPECT_EQ(same_meaning("SFT", tasks), "finetune");
+  EXPECT_EQ(same_meaning("peft", tasks), "lora");
+  EXPECT_EQ(same_meaning("RoPE", positions), "rotary");
+  EXPECT_EQ(same_meaning("bcast", collectives), "broadcast");
+  EXPECT_EQ(same_meaning("selective (attention)", kinds), "selective");
+  EXPECT_EQ(same_meaning("fp8 rowwise", formats), "fp8");
+  EXPECT_EQ(same_meaning("fp8_tensorwise", formats), "fp8");
+}
+
 // "network" is the fabric of a topology, and the link of a fabric.
 TEST(SameMeaning, DependsOnWhatIsKnownThere) {
   const std::vector<std::string> topology{"fabric", "node", "nodes"}, fabric{"kind", "link"};
