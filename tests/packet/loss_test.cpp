@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/error.hpp"
 #include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
@@ -105,6 +106,63 @@ TEST(Buffers, WithoutFlowControlDropAndRecover) {
   const Outcome outcome = incast(4, Bytes(1'000'000), ns3_link(FlowControl::none), spec);
   EXPECT_GT(outcome.counters.drops, 0U);
   for (const FlowOutcome& flow : outcome.flows) EXPECT_GT(flow.delivered, Duration{});
+}
+
+// Seven senders share 5 MB of a switch's pool. Eight ports keep 4,096 B and 75,000 B of headroom (3 x 50 GB/s
+// x 500 ns) each, so 5,632,768 B leave 5 MB, of which a static threshold allows each sender 4 MB. The
+// receiver's queue holds the pool, the senders' reserves and headroom, and no more; nothing is lost, as PFC
+// stops those that find the pool full.
+TEST(Buffers, HoldNoMoreThanTheyHaveUnderAStaticThreshold) {
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::none;
+  spec.buffer.total = 5'632'768_B;
+  spec.pfc.xoff = 4'000'000_B;
+  const Outcome outcome = incast(7, 8_MiB, {400_Gbitps, 500_ns}, spec);
+  EXPECT_GT(outcome.most_waiting, 5'000'000_B);
+  EXPECT_LE(outcome.most_waiting, 5'000'000_B + Bytes(7 * (4096 + 75'000)));
+  EXPECT_GT(outcome.counters.pauses, 0U);
+  EXPECT_EQ(outcome.counters.drops, 0U);
+  // Without headroom what does not fit is lost: the queue holds the pool and the reserves at most.
+  spec.buffer.headroom = 0_B;
+  spec.buffer.total = Bytes(5'000'000 + 8 * 4096);
+  const Outcome lossy = incast(7, 8_MiB, {400_Gbitps, 500_ns}, spec);
+  EXPECT_LE(lossy.most_waiting, Bytes(5'000'000 + 7 * 4096));
+  EXPECT_GT(lossy.counters.drops, 0U);
+}
+
+// alpha 4: a sender may have four times what is free, and no more than is.
+TEST(Buffers, HoldNoMoreThanTheyHaveUnderALargeAlpha) {
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::none;
+  spec.buffer.total = 5'632'768_B;
+  spec.pfc.alpha = 4;
+  const Outcome outcome = incast(7, 8_MiB, {400_Gbitps, 500_ns}, spec);
+  EXPECT_LE(outcome.most_waiting, 5'000'000_B + Bytes(7 * (4096 + 75'000)));
+  EXPECT_EQ(outcome.counters.drops, 0U);
+}
+
+// A packet is 4,096 + 62 = 4,158 B.
+TEST(Buffers, WithoutRoomForAPacketAreRefused) {
+  const auto runs = [](FlowControl control, std::int64_t total, std::int64_t reserve, std::int64_t headroom) {
+    PacketSpec spec;
+    spec.congestion_control.kind = CongestionControlKind::none;
+    spec.buffer.total = Bytes(total), spec.buffer.reserve = Bytes(reserve),
+    spec.buffer.headroom = Bytes(headroom);
+    spec.pfc.alpha = 1;
+    try {
+      return incast(1, 100'000_B, {400_Gbitps, 500_ns, control}, spec).flows[0].delivered > Duration{};
+    } catch (const ConfigError&) {
+      return false;
+    }
+  };
+  EXPECT_FALSE(runs(FlowControl::none, 4157, 0, 0));
+  EXPECT_TRUE(runs(FlowControl::none, 4158, 0, 0));
+  EXPECT_FALSE(runs(FlowControl::pfc, 4157, 0, 0));
+  EXPECT_TRUE(runs(FlowControl::pfc, 4158, 0, 0));
+  EXPECT_TRUE(runs(FlowControl::pfc, 2 * 4158, 4158, 0));      // two ports come in: all is theirs
+  EXPECT_TRUE(runs(FlowControl::pfc, 2 * 4158, 0, 4158));      // every packet waits in headroom
+  EXPECT_FALSE(runs(FlowControl::pfc, 2 * 4158, 2079, 2079));  // no packet is in two parts
+  EXPECT_FALSE(runs(FlowControl::pfc, 2 * 4158, 4159, 0));     // more than there is
 }
 
 // A cable of the message's path, before or behind the switch, carries nothing for 100 us in one direction.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/config/quantity.hpp"
 #include "sim/network/packet/hop.hpp"
 #include "sim/network/packet/pfc_queue.hpp"
 #include "topology/credits.hpp"
@@ -31,6 +32,16 @@ constexpr double kMostOfAPort = 2e9;
   problem.help = fmt::format("give the lanes {} B or more, or leave the key out", needed * kBlock);
   throw ConfigError({problem});
 }
+
+[[noreturn]] void refuse_buffer(const char* key, const std::string& message, const std::string& label,
+                                const std::string& help) {
+  Problem problem;
+  problem.path = std::string("network.packet.") + key;
+  problem.message = message;
+  problem.label = label;
+  problem.help = help;
+  throw ConfigError({problem});
+}
 }  // namespace
 
 void Core::set_up_buffers() {
@@ -42,6 +53,7 @@ void Core::set_up_buffers() {
     if (port.framed && (slowest == 0 || port.rate.value() < slowest)) slowest = port.rate.value();
   }
   std::vector<std::int64_t> kept(graph.devices, 0);
+  std::vector<std::uint32_t> pausing(graph.devices, 0);  // ports that come in under PFC
   for (PortIndex p = 0; p < ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
     const double packet = static_cast<double>(frame);
@@ -53,8 +65,10 @@ void Core::set_up_buffers() {
         port.rate.value(), seconds(port.latency) + seconds(graph.ports[port.reverse].latency), packet);
     grade_[p] = std::max<Picoseconds>(
         1, static_cast<Picoseconds>(1e12 * deep / kGrades / std::max(port.rate.value(), 1.0)));
-    if (port.flow_control == FlowControl::pfc)
+    if (port.flow_control == FlowControl::pfc) {
       kept[port.to] += lanes * (std::int64_t{ports[p].headroom} + reserve);
+      ++pausing[port.to];
+    }
     if (port.flow_control != FlowControl::credit) continue;
     // A round trip of data and credit, plus room for packets that wait briefly without stopping the link.
     double buffer = deep;
@@ -74,6 +88,67 @@ void Core::set_up_buffers() {
     devices_[d].shared_total = static_cast<std::uint64_t>(
         std::max<std::int64_t>(graph.buffer_of(d, spec.buffer).value() - kept[d], 0));
   }
+  check_parts(pausing);
+  for (PortIndex p = 0; p < ports.size(); ++p) check_room(p);
+}
+
+// What the ports keep for themselves must be there, and a static threshold must be within what they share, on
+// every switch. `count`: ports that come in under PFC. Headroom that follows from long cables is set aside
+// whatever the switch has; a finding says so (README.md).
+void Core::check_parts(const std::vector<std::uint32_t>& count) const {
+  const std::int64_t headroom = spec.buffer.headroom ? spec.buffer.headroom->value() : 0;
+  const std::int64_t each = spec.buffer.reserve.value() + headroom;
+  const auto fits = [&](DeviceIndex d) {
+    return graph.buffer_of(d, spec.buffer).value() / (std::int64_t{count[d]} * spec.lanes.count);
+  };
+  std::optional<DeviceIndex> tight, least;
+  for (DeviceIndex d = 0; d < graph.devices; ++d) {
+    if (count[d] > 0 && (!tight || fits(d) < fits(*tight))) tight = d;
+    // Ends of a fabric have one or two ports, and nothing meets there.
+    if (count[d] > 2 && (!least || devices_[d].shared_total < devices_[*least].shared_total)) least = d;
+  }
+  if (tight && each > fits(*tight)) {
+    const Bytes total = graph.buffer_of(*tight, spec.buffer);
+    const std::string priorities =
+        spec.lanes.count == 1 ? "" : fmt::format(" of {} priorities", spec.lanes.count);
+    refuse_buffer(
+        spec.buffer.reserve.value() > headroom ? "switch_buffer.reserve" : "switch_buffer.headroom",
+        fmt::format("{} ports{} cannot keep {} each for themselves: their switch has {}", count[*tight],
+                    priorities, config::to_text(Bytes(each)), config::to_text(total)),
+        fmt::format("reserve {}, headroom {}", config::to_text(spec.buffer.reserve),
+                    spec.buffer.headroom ? config::to_text(Bytes(headroom)) : "by the cable"),
+        fmt::format("give both together {} or less, or a larger switch_buffer.total",
+                    config::to_text(Bytes(fits(*tight)))));
+  }
+  if (!spec.pfc.xoff || !least) return;
+  const Bytes shared(static_cast<std::int64_t>(devices_[*least].shared_total));
+  if (*spec.pfc.xoff <= shared) return;
+  refuse_buffer("pfc.xoff",
+                fmt::format("the threshold of {} is never reached: the {} ports of a switch share {}",
+                            config::to_text(*spec.pfc.xoff), count[*least], config::to_text(shared)),
+                fmt::format("reserves and headroom take the rest of {}",
+                            config::to_text(graph.buffer_of(*least, spec.buffer))),
+                fmt::format("give {} or less, or a larger switch_buffer", config::to_text(shared)));
+}
+
+// A packet that fits nowhere in an empty buffer would be sent again for ever.
+void Core::check_room(PortIndex p) const {
+  const Port& port = ports[p];
+  if (port.flow_control == FlowControl::credit) return;
+  std::uint32_t largest = settings.mtu + settings.header;
+  if (!settings.control_first) largest = std::max({largest, settings.ack, settings.cnp});
+  const Device& device = devices_[port.to];
+  std::uint64_t room = device.shared_total;
+  if (port.flow_control == FlowControl::pfc) {
+    const std::uint64_t reserve = static_cast<std::uint64_t>(spec.buffer.reserve.value());
+    room = std::max<std::uint64_t>(reserve + threshold(p, 0), port.headroom);
+  }
+  if (room >= largest) return;
+  refuse_buffer("switch_buffer",
+                fmt::format("a port that may hold {} of the buffer holds no whole packet: nothing could move",
+                            config::to_text(Bytes(static_cast<std::int64_t>(room)))),
+                fmt::format("a full packet here takes {} B", largest),
+                "give a larger switch_buffer, or leave the key out");
 }
 
 // Of all packet sizes, those that just begin another block take the most blocks per time.
@@ -84,13 +159,14 @@ void Core::time_blocks(PortIndex p) {
       std::min<std::uint64_t>((std::min(smallest, kBlock / 2) * port.cost) >> kPointBits, ~std::uint32_t{0}));
 }
 
-std::uint32_t Core::threshold(PortIndex in) const {
+// What an ingress that has `shared` bytes of the pool may have of it: its threshold, if that much is free.
+std::uint32_t Core::threshold(PortIndex in, std::uint32_t shared) const {
   const Device& device = devices_[ports[in].to];
   const std::uint64_t left =
       device.shared_total > device.shared_used ? device.shared_total - device.shared_used : 0;
   const double limit = spec.pfc.xoff ? static_cast<double>(spec.pfc.xoff->value())
                                      : double{ports[in].alpha * static_cast<float>(left)};
-  return static_cast<std::uint32_t>(std::min(limit, kMostOfAPort));
+  return static_cast<std::uint32_t>(std::min({limit, static_cast<double>(shared + left), kMostOfAPort}));
 }
 
 // Adds the packet's bytes to the buffer of the device behind `in`. False: no room, the packet is dropped.
@@ -116,10 +192,10 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
     return true;
   }
   device.fullest = std::max(device.fullest, share.used + bytes - reserve);
-  std::uint32_t limit = threshold(in);
+  std::uint32_t limit = threshold(in, share.shared(reserve));
   if (share.used + bytes - reserve > limit) {
     settle(ports[in].to);
-    limit = threshold(in);
+    limit = threshold(in, share.shared(reserve));
   }
   if (share.used + bytes > reserve + limit) {
     if (share.headroom + bytes > ports[in].headroom) return false;
@@ -138,7 +214,8 @@ void Core::pause_if_full(PortIndex in, unsigned lane) {
   Ingress& share = ingress_[in * settings.classes + lane];
   const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
   const auto full = [&] {
-    return share.headroom > 0 || (share.used > reserve && share.used - reserve >= threshold(in));
+    const std::uint32_t shared = share.shared(reserve);
+    return share.headroom > 0 || (shared > 0 && shared >= threshold(in, shared));
   };
   if (share.pausing || !full()) return;
   settle(ports[in].to);
@@ -164,14 +241,14 @@ void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds
   Ingress& share = ingress_[in * settings.classes + lane];
   const std::uint32_t from_headroom = std::min(share.headroom, bytes);
   const std::uint32_t rest = bytes - from_headroom;
-  const std::uint32_t above = share.used > reserve ? share.used - reserve : 0;
+  const std::uint32_t above = share.shared(reserve);
   share.headroom -= from_headroom;
   share.used -= rest;
   devices_[port.to].shared_used -= std::min(rest, above);
   if (!share.pausing || share.headroom > 0) return;
-  const std::uint32_t shared = share.used > reserve ? share.used - reserve : 0;
-  if (shared != 0 && shared + static_cast<std::uint32_t>(spec.pfc.resume_offset.value()) > threshold(in))
-    return;
+  const std::uint32_t shared = share.shared(reserve);
+  const auto offset = static_cast<std::uint32_t>(spec.pfc.resume_offset.value());
+  if (shared != 0 && shared + offset > threshold(in, shared)) return;
   share.pausing = false;
   --devices_[port.to].exact;
   signal(in, lane, PacketKind::resume);

@@ -123,7 +123,7 @@ class __attribute__((visibility("hidden"))) Core {
   void release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time);
   void settle(DeviceIndex device);
   void expect_exactly(DeviceIndex device);
-  [[nodiscard]] std::uint32_t threshold(PortIndex in) const;
+  [[nodiscard]] std::uint32_t threshold(PortIndex in, std::uint32_t shared) const;
   void signal(PortIndex in, unsigned lane, PacketKind kind);
   void hear_pause(PortIndex p, unsigned lane, bool stop);
   void give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time);
@@ -132,6 +132,8 @@ class __attribute__((visibility("hidden"))) Core {
   [[nodiscard]] Picoseconds credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start);
   void wait_no_longer(PortIndex p, unsigned lane, Picoseconds since);
   void set_up_buffers();
+  void check_parts(const std::vector<std::uint32_t>& count) const;
+  void check_room(PortIndex p) const;
   void begin_random();
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
   void set_up_port(PortIndex p);

@@ -106,6 +106,10 @@ struct Ingress {
   std::uint32_t used = 0;  // reserve and shared
   std::uint32_t headroom = 0;
   bool pausing = false;  // XOFF sent, no XON since
+  // Of it, what is not the port's own.
+  [[nodiscard]] std::uint32_t shared(std::uint32_t reserve) const {
+    return used > reserve ? used - reserve : 0;
+  }
 };
 
 // Credits on their way back to a sender, by time of arrival. Side by side, so that a look at them is one row
