@@ -54,6 +54,45 @@ TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
 }
 
 // A sender that posts at most 1/8 of the line rate. Congestion control still begins at the line rate, so two
+// After a cut the target is the line rate, to which fast recovery leads by halves: 2^-30 is within the 1e-9
+// that is taken for nothing. A second cut in the first period makes the target half the line
+// rate; 5 stages of fast recovery later it rises by the additive step, or by nothing: then the pair never
+// recovers. With 1/1000 of the line rate a step the target is there after 5 + 500 periods, with a step of 1
+// B/s after 2.5e9 of them (4 days), which is not waited for.
+TEST(DcqcnPaper, RecoversNeverWithoutAStep) {
+  for (const double step : {0.0, 1.0, kLine / 1000}) {
+    Dcqcn rules = Dcqcn::paper();
+    rules.byte_counter = 0_B;
+    rules.additive_increase = rules.hyper_increase = BytesPerSecond(step);
+    Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+    pair.notify(0_us);
+    EXPECT_LE(pair.recovers_at(), 30 * 55'000'000LL);
+    pair.notify(1_us);
+    if (step < 10) {
+      EXPECT_EQ(pair.recovers_at(), kForever) << step;
+    } else {
+      EXPECT_NEAR(static_cast<double>(pair.recovers_at()) / 55e6, 505 + 20, 3);
+    }
+    rules.threshold = 2'000'000'000;  // fast recovery for 30 hours
+    Pair patient(CongestionControlKind::dcqcn, dcqcn(rules));
+    patient.notify(0_us);
+    patient.notify(1_us);
+    EXPECT_EQ(patient.recovers_at(), kForever);
+  }
+}
+
+// ConnectX' rules take the additive step once and the hyper step from then on.
+TEST(DcqcnConnectx, RecoversNeverWithoutAHyperStep) {
+  Dcqcn rules;
+  rules.hyper_increase = BytesPerSecond(0);
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  pair.notify(0_us);
+  EXPECT_LT(pair.recovers_at(), kForever);  // the target is still the line rate
+  pair.rate(400_us);                        // a raise, so that the next cut moves the target
+  pair.notify(401_us);
+  EXPECT_EQ(pair.recovers_at(), kForever);
+}
+
 // cuts to 1/4 do not slow it; the fourth, to 1/16, does.
 TEST(DcqcnPaper, SlowsAPairThatPostsLittleOnlyOnceItsRateIsBelowThat) {
   Dcqcn rules = Dcqcn::paper();

@@ -101,6 +101,15 @@ void Congestion::review(std::uint32_t index, QueuePair& pair, Picoseconds time) 
   }
 }
 
+// Whether a target that timers alone have raised since that stage and value comes to the line rate at all.
+// After fast recovery every step is as large as the last one or larger; without any it stays where it is.
+bool Congestion::rises(const State& s, int stage, double target) const {
+  constexpr int kMost = 1'000'000;  // periods: so many are as good as for ever, and take long to play
+  if (s.cut_flag || s.timer_stage != stage + 1) return true;
+  if (stage <= spec_.dcqcn.threshold) return spec_.dcqcn.threshold - stage < kMost;
+  return (s.target - target) * kMost > s.line - s.target;
+}
+
 Picoseconds Congestion::recovers_at(std::uint32_t index) const {
   if (kind_ == CongestionControlKind::none) return 0;
   State s = states_[index];
@@ -111,7 +120,10 @@ Picoseconds Congestion::recovers_at(std::uint32_t index) const {
   while (s.congested && (s.cut_flag || s.rate < s.line)) {
     time = std::min(s.timer_at, s.cut_flag ? s.cut_at : kForever);
     if (time == kForever) return kForever;
+    const int stage = s.timer_stage;
+    const double target = s.target;
     advance_dcqcn(s, time);
+    if (s.target < s.line && !rises(s, stage, target)) return kForever;
   }
   return time;
 }

@@ -50,7 +50,7 @@ class Congestion {
   // The rate at that time, without a packet.
   void review(std::uint32_t index, QueuePair& pair, Picoseconds time);
   // When an idle pair is again as if it had never been slowed. A rate limiter that is back at the line rate
-  // is released (IEEE 802.1Qau 31.2).
+  // is released (IEEE 802.1Qau 31.2). kForever: its rate does not come back by itself.
   [[nodiscard]] Picoseconds recovers_at(std::uint32_t index) const;
   // As if it had never been slowed; its next packet has that number.
   void renew(std::uint32_t index, QueuePair& pair, std::uint32_t next);
@@ -87,6 +87,7 @@ class Congestion {
   void advance_dcqcn(State& s, Picoseconds time) const;
   void forget(QueuePair& pair, State& s, Picoseconds time) const;
   void raise(State& s) const;
+  [[nodiscard]] bool rises(const State& s, int stage, double target) const;
   void cut(State& s, Picoseconds time) const;
   void hpcc(QueuePair& pair, State& s, const Acknowledgement& ack);
   void timely(QueuePair& pair, State& s, const Acknowledgement& ack, Picoseconds time);
