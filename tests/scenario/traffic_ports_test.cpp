@@ -57,4 +57,19 @@ TEST(TrafficPorts, MoreSendersThanPortsIsAnErrorWithTheWayOut) {
     EXPECT_NE(std::string(error.what()).find("99 senders"), std::string::npos);
   }
 }
+
+// Four senders of 4 MiB on InfiniBand under PFC, which does not bring DCQCN: 1,024 packets of 4,122 B each at
+// 50 GB/s are 338 us, to which the way adds some.
+TEST(Traffic, PfcOnInfinibandLeavesCongestionControlOff) {
+  for (const bool textbook : {false, true}) {
+    TrafficOptions options;
+    options.sizes = {4_MiB};
+    options.senders = 4;
+    options.textbook = textbook;
+    const Traffic traffic = run_traffic(scenario_of("5", R"("ib-ndr")", R"({"flow_control": "pfc"})"),
+                                        catalogue(), TrafficPattern::incast, options);
+    EXPECT_EQ(traffic.queues->marks, 0U);
+    EXPECT_NEAR(microseconds(traffic.last), 4 * 1024 * 4122 / 50e3, 5);
+  }
+}
 }  // namespace topsim::scenario::traffic_ports_test

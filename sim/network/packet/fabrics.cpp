@@ -19,12 +19,14 @@ std::vector<DeviceIndex> add_switches(Fabric& fabric, std::uint32_t count) {
 
 Fabric star(std::uint32_t hosts, const LinkFigures& link) {
   Fabric fabric;
+  fabric.graph.infiniband = link.infiniband;
   attach_hosts(fabric, add_switches(fabric, 1)[0], hosts, link);
   return fabric;
 }
 
 Fabric dumbbell(std::uint32_t left, std::uint32_t right, const LinkFigures& link) {
   Fabric fabric;
+  fabric.graph.infiniband = link.infiniband;
   const auto ends = add_switches(fabric, 2);
   fabric.graph.cable(ends[0], ends[1], link.rate, link.latency, link.flow_control);
   attach_hosts(fabric, ends[0], left, link);
@@ -35,6 +37,7 @@ Fabric dumbbell(std::uint32_t left, std::uint32_t right, const LinkFigures& link
 Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines, const LinkFigures& link,
                   int cables) {
   Fabric fabric;
+  fabric.graph.infiniband = link.infiniband;
   const auto spine = add_switches(fabric, spines);
   const BytesPerSecond rate(link.rate.value() * cables);
   for (const DeviceIndex leaf : add_switches(fabric, leaves)) {

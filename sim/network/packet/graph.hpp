@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -29,6 +30,9 @@ struct PortSpec {
 struct Graph {
   std::uint32_t devices = 0;
   std::vector<PortSpec> ports;
+  // Whose framing and congestion control are the usual ones; unset: InfiniBand's where framed ports have
+  // credits.
+  std::optional<bool> infiniband;
   std::vector<Bytes> buffers;  // that ports of a device share, by device; 0, or shorter: not known
 
   DeviceIndex device() { return devices++; }

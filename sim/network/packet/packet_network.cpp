@@ -96,6 +96,7 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     port.cables = link.count;
     // The link's latency contains one figure per switch passed, as routes count it; the base latency of a
     // message contains what lies before and behind.
+  graph.infiniband = topology.fabric_is_infiniband;
     if (port.framed) port.latency = link.latency;
     port.flow_control = FlowControl::credit;
     if (port.framed) port.flow_control = spec.flow_control_on(link.kind == LinkKind::infiniband);

@@ -14,7 +14,8 @@ struct QueueRule {
   double bytes, rate;
   [[nodiscard]] double at(double bits_a_second) const { return bytes * bits_a_second / rate; }
 };
-bool has_infiniband(const Graph& graph) {
+bool is_infiniband(const Graph& graph) {
+  if (graph.infiniband) return *graph.infiniband;
   return std::any_of(graph.ports.begin(), graph.ports.end(),
                      [](const PortSpec& p) { return p.framed && p.flow_control == FlowControl::credit; });
 }
@@ -34,11 +35,11 @@ MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec, CongestionCo
 }
 
 Framing framing_of(const Graph& graph, const PacketSpec& spec) {
-  return spec.framing.value_or(has_infiniband(graph) ? Framing::infiniband() : Framing::roce());
+  return spec.framing.value_or(is_infiniband(graph) ? Framing::infiniband() : Framing::roce());
 }
 
 Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
-  const bool infiniband = has_infiniband(graph);
+  const bool infiniband = is_infiniband(graph);
   Settings s;
   s.framing = framing_of(graph, spec);
   s.congestion = spec.congestion_on(infiniband);

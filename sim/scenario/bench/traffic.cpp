@@ -217,7 +217,7 @@ packet::LinkFigures cable_of(const Topology& topology, const packet::PacketSpec&
     const packet::Framing framing =
         spec.framing.value_or(credits ? packet::Framing::infiniband() : packet::Framing::roce());
     return {packet::wire_rate(link, framing), link.latency,
-            credits ? packet::FlowControl::credit : packet::FlowControl::pfc};
+            credits ? packet::FlowControl::credit : packet::FlowControl::pfc, topology.fabric_is_infiniband};
   }
   throw ConfigError("the scenario has no fabric whose cables could be used",
                     "give topology.fabric a kind and a link, and more than one node");
