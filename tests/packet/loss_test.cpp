@@ -82,6 +82,43 @@ TEST(SelectiveRepeat, SendsWhatATimerCallsLostOnceATimeout) {
   EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected, q = 1 - 0.7^2
 }
 
+// 100 messages of 1 MB, of which each packet chooses its path, so that only the timer tells a loss. It runs
+// from the last progress, whatever is sent meanwhile: a lost packet waits for 320 us, twice as long where a
+// hole before it had the timer started anew, and for each time that it is lost again (2 x 1e-3 of some 200
+// losses) as long once more. The messages would else wait for the end of all, after 8.4 ms.
+TEST(Timer, BringsBackWhatIsLostWhileMoreIsSent) {
+  Fabric fabric = star(2, ns3_link());
+  PacketSpec spec = losing(1e-3, Recovery::selective_repeat);
+  spec.path = PathChoice::adaptive;
+  Engine engine(fabric.graph, spec);
+  const PairIndex pair = engine.connect({fabric.hosts[0], fabric.hosts[1]});
+  for (std::uint64_t i = 0; i < 100; ++i) engine.send(pair, 1'000'000_B, SimTime{}, i);
+  engine.run();
+  ASSERT_EQ(engine.delivered().size(), 100U);
+  double latest = 0;
+  for (const Completion& done : engine.delivered()) {
+    const double sent = static_cast<double>(done.tag + 1) * 84.16;  // us: 1000 packets of 1052 B
+    latest = std::max(latest, microseconds(done.time.time_since_epoch()) - sent);
+  }
+  EXPECT_GT(latest, 320);
+  EXPECT_LT(latest, 3 * 330);
+  // What is on its way at a timeout is not sent again: 2 of 1,000 packets are lost, and no more repeated but
+  // at the end of all (up to the packets of a timeout, 320 us / 84 ns).
+  EXPECT_LE(engine.counters().repeats, engine.counters().drops + 50);
+  EXPECT_GT(engine.counters().timeouts, 8'416 / 660U);
+}
+
+// One ACK a message of 20 MB, 1.68 ms: the timer waits for the packet that asks for it, not 320 us.
+TEST(Timer, WaitsForThePacketThatAsksForAnAcknowledgement) {
+  for (const Recovery recovery : {Recovery::go_back_n, Recovery::selective_repeat}) {
+    PacketSpec spec = losing(1e-9, recovery);
+    spec.ack_every = 0;
+    const Outcome outcome = incast(1, 20'000'000_B, ns3_link(), spec);
+    EXPECT_EQ(outcome.counters.timeouts, 0U);
+    EXPECT_EQ(outcome.counters.repeats, 0U);
+  }
+}
+
 // A message of one packet on links that lose half of all packets: only the timer notices a loss, 100 us or
 // more after the packet was sent. Over two links q = 1 - 0.5^2 = 0.75 of all are lost, so a message loses
 // q / (1 - q) = 3 on average, with a variance of q / (1 - q)^2 = 12: 60 +- 15.5 of 20 messages.

@@ -167,7 +167,10 @@ class __attribute__((visibility("hidden"))) Core {
   void promote(Port& port);
   [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
   void hear_ack(std::uint32_t packet);
-  void count_as_lost(PairIndex pair);  // all that is in flight, to be sent again
+  [[nodiscard]] std::uint32_t asks(const QueuePair& q) const;  // REQUIRES: something is not acknowledged
+  // To be sent again: all that is in flight; else, under selective repeat, the first packet and what others
+  // have overtaken [IRN], because what follows may still be on its way.
+  void count_as_lost(PairIndex pair, bool all);
   void expire(PairIndex pair);
   void start_timer(PairIndex pair, Picoseconds at);
   [[nodiscard]] Picoseconds timeout(const QueuePair& q) const;

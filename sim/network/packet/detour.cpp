@@ -53,7 +53,7 @@ void Core::move(PairIndex pair, const Connection& connection, Picoseconds time) 
   if (stopped) {
     for (const PortIndex p : before)
       if (ports[p].down) drop_waiting(p, pair);
-    count_as_lost(pair);
+    count_as_lost(pair, true);
   }
   may_finish_early_ = true;
   for (PortIndex p = 0; p < ports.size(); ++p)

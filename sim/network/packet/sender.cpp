@@ -41,7 +41,6 @@ void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
   if (q.oldest_message == kNone) q.oldest_message = row;
   if (q.send_message == kNone) q.send_message = row;
   if (q.receive_message == kNone) q.receive_message = row;
-  if (q.unacknowledged == q.posted) q.progress_at = now;
   q.posted += count;
   activate(pair);
 }
@@ -170,6 +169,7 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   const std::uint32_t number = next_number(q, pair);
   bool last = false;
   const std::uint32_t bytes = payload_of(q, number, last) + settings.header;
+  if (number <= asks(q)) q.progress_at = start;
   if (number == q.next) {
     ++q.next;
     if (last) q.send_message = messages_[message_of(q, number)].next;
@@ -264,30 +264,44 @@ void Core::start_timer(PairIndex pair, Picoseconds at) {
   events.push(std::max(at, now), kTimer | pair);
 }
 
-void Core::count_as_lost(PairIndex pair) {
+// The packet whose arrival is acknowledged next: the first one, or with fewer ACKs the one that completes
+// their number or its message.
+std::uint32_t Core::asks(const QueuePair& q) const {
+  if (settings.ack_every == 1) return q.unacknowledged;
+  const Message& oldest = messages_[q.oldest_message];
+  const std::uint32_t last = oldest.first + oldest.packets - 1;
+  if (settings.ack_every == 0) return last;
+  return std::min(q.unacknowledged + settings.ack_every - 1, last);
+}
+
+void Core::count_as_lost(PairIndex pair, bool all) {
   QueuePair& q = pairs_[pair];
   if (settings.recovery == Recovery::selective_repeat) {
-    selective_[pair].repeat = q.unacknowledged;
-    selective_[pair].lost_below = q.next;
+    Selective& s = selective_[pair];
+    s.repeat = q.unacknowledged;
+    s.lost_below = all ? q.next : std::max(s.highest, q.unacknowledged + 1);
   } else {
     q.next = q.unacknowledged;
     q.send_message = q.oldest_message;
   }
 }
 
+// The timer runs from the sending of the packet that asks for the next acknowledgement, and anew from every
+// acknowledgement of the first one that is missing (RFC 6298 5.1 to 5.3). Those of later ones do not count:
+// they come for as long as there is more to send.
 void Core::expire(PairIndex pair) {
   QueuePair& q = pairs_[pair];
   q.timer = false;
   if (q.unacknowledged == q.sent) return;
   interrupt(q.port);
-  const Picoseconds due = std::max(q.progress_at, q.last_send) + timeout(q);
+  const Picoseconds due = (q.next > asks(q) ? q.progress_at : now) + timeout(q);
   if (due > now) {
     start_timer(pair, due);
     return;
   }
   ++counters.timeouts;
   q.progress_at = now;
-  count_as_lost(pair);
+  count_as_lost(pair, q.next == q.posted);
   start_timer(pair, now + spec.loss.timeout.count());
   activate(pair);
 }

@@ -207,7 +207,8 @@ struct Sender {
   std::uint32_t rank = kNone;   // among pairs that have sent something, by order of the first time
   std::uint32_t last_wire = 0;  // bytes of the packet that went last, as sent
   Picoseconds next_send = 0, last_send = INT64_MIN / 2;  // whatever comes first begins a flowlet
-  Picoseconds progress_at = 0;                           // when the oldest unacknowledged number last moved
+  // When the oldest unacknowledged number last moved, or the packet that asks for its ACK was sent.
+  Picoseconds progress_at = 0;
   std::uint32_t flowlet = 0;
   SendState state = SendState::idle;
   bool timer = false;  // a retransmission timer is pending
@@ -248,6 +249,6 @@ struct Selective {
   NumberSet received, acknowledged;
   std::uint32_t repeat = 0;      // next number to consider for repetition
   std::uint32_t highest = 0;     // one above the highest number acknowledged
-  std::uint32_t lost_below = 0;  // after a timeout: everything that had been sent by then counts as lost
+  std::uint32_t lost_below = 0;  // after a timeout: everything below counts as lost
 };
 }  // namespace topsim::network::packet
