@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/error.hpp"
 #include "sim/scenario/bench/bench.hpp"
 #include "sim/scenario/bench/traffic.hpp"
 #include "tests/scenario/traffic_clusters.hpp"
@@ -37,6 +38,33 @@ TEST(Traffic, PatternsHaveTheFaultsThatHoldThroughout) {
                 without.flows.begin(), without.flows.end(),
                 [](const TrafficFlow& flow) { return flow.from == "node0/nic0" || flow.to == "node0/nic0"; }),
             0);
+  // The flow to it and the one from it, of 16.
+  EXPECT_NE(std::find(without.findings.begin(), without.findings.end(),
+                      "2 of 16 flows are left out: a fault cuts node0/nic0 off"),
+            without.findings.end());
+}
+
+// All senders of an incast on rails send to node0/nic0. Without it, or without its leaf, nobody can.
+TEST(Traffic, NamesThePortThatAFaultCutsOff) {
+  Scenario scenario = scenario_of("4", R"("ib-ndr")", "{}");
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  const auto refusal = [&](FaultKind kind, const std::string& target) {
+    FaultSpec fault;
+    fault.kind = kind, fault.target = target, fault.factor = 0;
+    scenario.faults = {fault};
+    try {
+      (void)run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+    } catch (const ConfigError& error) {
+      return error.problems().front().path + ": " + error.problems().front().message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal(FaultKind::nic_down, "node0/nic0"),
+            "faults: nobody can send: a fault cuts node0/nic0 off");
+  EXPECT_EQ(refusal(FaultKind::link_degraded, "node0/nic0 - leaf0"),
+            "faults: nobody can send: a fault cuts node0/nic0 off");
+  EXPECT_EQ(refusal(FaultKind::switch_down, "leaf0"), "faults: nobody can send: a fault cuts node0/nic0 off");
 }
 
 // Two leaves under four spines, oblivious: a cable at a tenth of its rate has a quarter of the messages

@@ -144,21 +144,42 @@ std::string slots_in_the_way(const Testbed& testbed, const std::vector<Pair>& pa
       nics.size(), fmt::join(slots, "; "));
 }
 
+// Ports that faults take from the fabric send and receive nothing. Says whose flows are left out; empty:
+// none.
+std::string leave_out_cut_off(const Testbed& testbed, std::vector<Pair>& pairs) {
+  std::vector<DeviceId> cut;
+  const auto is_cut = [&](DeviceId port) {
+    if (!testbed.cut_off(port)) return false;
+    if (std::find(cut.begin(), cut.end(), port) == cut.end()) cut.push_back(port);
+    return true;
+  };
+  const std::size_t all = pairs.size();
+  std::erase_if(pairs, [&](const Pair& pair) { return is_cut(pair.to) || is_cut(pair.from); });
+  if (cut.empty()) return {};
+  const std::string ports = cut.size() == 1
+                                ? fmt::format("a fault cuts {} off", testbed.topology().name(cut.front()))
+                                : fmt::format("faults cut {} and {} more off",
+                                              testbed.topology().name(cut.front()), cut.size() - 1);
+  if (!pairs.empty()) return fmt::format("{} of {} flows are left out: {}", all - pairs.size(), all, ports);
+  Problem problem;
+  problem.path = "faults";
+  problem.message = "nobody can send: " + ports;
+  problem.help =
+      "leave the fault out, or let it take ports that the pattern does not use (here all flows do)";
+  throw ConfigError({problem});
+}
+
 Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
                     const TrafficOptions& options, const std::atomic<bool>* stop) {
   Testbed testbed(scenario, catalogue, stop);
   const Topology& topology = testbed.topology();
   const Ends ends = ends_of(topology);
   std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
-  // Ports that are down receive nothing.
-  pairs.erase(std::remove_if(
-                  pairs.begin(), pairs.end(),
-                  [&](const Pair& pair) { return testbed.cut_off(pair.from) || testbed.cut_off(pair.to); }),
-              pairs.end());
   if (pairs.empty()) {
     throw ConfigError("nobody can send: the topology has a single port",
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");
   }
+  const std::string left_out = leave_out_cut_off(testbed, pairs);
   const Bytes bytes = options.sizes.front();
   testbed.renew_with_contention();
   Traffic traffic;
@@ -181,6 +202,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
     traffic.findings.push_back(finding.message);
   for (const report::Finding& finding : cable_findings(scenario, topology, catalogue))
     traffic.findings.push_back(finding.message);
+  if (!left_out.empty()) traffic.findings.push_back(left_out);
   if (testbed.least_efficiency() < 1)
     traffic.findings.push_back(
         fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
