@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "sim/network/packet/core.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::congestion_test {
@@ -53,7 +54,6 @@ TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
   EXPECT_NEAR(pair.rate(376_us) / kLine, 1 - std::pow(0.5, 6), 1e-6);
 }
 
-// A sender that posts at most 1/8 of the line rate. Congestion control still begins at the line rate, so two
 // After a cut the target is the line rate, to which fast recovery leads by halves: 2^-30 is within the 1e-9
 // that is taken for nothing. A second cut in the first period makes the target half the line
 // rate; 5 stages of fast recovery later it rises by the additive step, or by nothing: then the pair never
@@ -93,6 +93,7 @@ TEST(DcqcnConnectx, RecoversNeverWithoutAHyperStep) {
   EXPECT_EQ(pair.recovers_at(), kForever);
 }
 
+// A sender that posts at most 1/8 of the line rate. Congestion control still begins at the line rate, so two
 // cuts to 1/4 do not slow it; the fourth, to 1/16, does.
 TEST(DcqcnPaper, SlowsAPairThatPostsLittleOnlyOnceItsRateIsBelowThat) {
   Dcqcn rules = Dcqcn::paper();
@@ -350,5 +351,34 @@ TEST(Hpcc, HasTheBaseRoundTripOfThePathAlsoWhereAPortIsSlow) {
     first.push_back(engine.delivered().front().time);
   }
   EXPECT_EQ(first[0], first[1]);
+}
+
+// At 400 Gbit/s 100 and 400 KB x 16 = 1.6 and 6.4 MB, unless one that is given lies beyond the other.
+TEST(Ecn, LevelsAreTheOnesThatAreGiven) {
+  PortSpec port;
+  port.rate = 400_Gbitps;
+  const auto levels = [&](std::optional<Bytes> kmin, std::optional<Bytes> kmax) {
+    PacketSpec spec;
+    spec.ecn.kmin = kmin, spec.ecn.kmax = kmax;
+    const MarkLevels found = ecn_levels(port, spec, CongestionControlKind::dcqcn);
+    return std::pair(found.from, found.all);
+  };
+  EXPECT_EQ(levels({}, {}), std::pair(1'600'000U, 6'400'000U));
+  EXPECT_EQ(levels({}, 2'000'000_B), std::pair(1'600'000U, 2'000'000U));
+  EXPECT_EQ(levels({}, 400'000_B), std::pair(400'000U, 400'000U));
+  EXPECT_EQ(levels(8'000'000_B, {}), std::pair(8'000'000U, 8'000'000U));
+}
+
+// Congestion control is the fabric's, whatever flow control is tried on it: none on InfiniBand, where four
+// senders of 1,024 packets of 4,122 B take 338 us at 50 GB/s, and DCQCN on Ethernet. Marks begin at 100 KB,
+// for credits let a port have no more than the lanes of its four inputs, 116 KB each.
+TEST(CongestionControl, IsThatOfTheFabricUnderAnotherFlowControl) {
+  PacketSpec spec;
+  spec.ecn.kmin = 100'000_B;
+  const Outcome infiniband = incast(4, 4_MiB, {400_Gbitps, 500_ns, FlowControl::pfc, true}, spec);
+  EXPECT_EQ(infiniband.counters.marks, 0U);
+  EXPECT_NEAR(microseconds(infiniband.last_delivered), 4 * 1024 * 4122 / 50e3 + 1, 1);
+  const Outcome ethernet = incast(4, 4_MiB, {400_Gbitps, 500_ns, FlowControl::credit, false}, spec);
+  EXPECT_GT(ethernet.counters.marks, 0U);
 }
 }  // namespace topsim::network::packet::congestion_test

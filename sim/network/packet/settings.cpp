@@ -30,8 +30,12 @@ MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec, CongestionCo
     const double bits = port.rate.value() * 8;
     return static_cast<std::uint32_t>(given ? static_cast<double>(given->value()) : rule.at(bits));
   };
-  return {level(spec.ecn.kmin, dctcp ? kDctcpMarks : kMarkFrom),
-          level(spec.ecn.kmax, dctcp ? kDctcpMarks : kMarkAll)};
+  MarkLevels levels{level(spec.ecn.kmin, dctcp ? kDctcpMarks : kMarkFrom),
+                    level(spec.ecn.kmax, dctcp ? kDctcpMarks : kMarkAll)};
+  // The level that is given holds; the other one goes with it.
+  if (!spec.ecn.kmin) levels.from = std::min(levels.from, levels.all);
+  if (!spec.ecn.kmax) levels.all = std::max(levels.all, levels.from);
+  return levels;
 }
 
 Framing framing_of(const Graph& graph, const PacketSpec& spec) {

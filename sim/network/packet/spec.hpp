@@ -78,7 +78,8 @@ struct Pfc {
 // Marking probability at dequeue: 0 up to kmin, pmax (q - kmin) / (kmax - kmin) up to kmax, 1 above.
 struct Ecn {
   bool enabled = true;
-  // Unset: 100 KB and 400 KB x rate / 25 Gbit/s; DCTCP: both 30 KB x rate / 10 Gbit/s [HPCC].
+  // Unset: 100 KB and 400 KB x rate / 25 Gbit/s; DCTCP: both 30 KB x rate / 10 Gbit/s [HPCC]. Where one is
+  // set on the other's wrong side, both are that one.
   std::optional<Bytes> kmin, kmax;
   double pmax = 0.2;  // [HPCC]; [DCQCN] 0.01; DCTCP marks all above kmin
 };

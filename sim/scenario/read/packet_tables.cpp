@@ -78,18 +78,19 @@ const config::Object<Pfc>& table(config::Type<Pfc>) {
   return object;
 }
 const config::Object<Ecn>& table(config::Type<Ecn>) {
-  static const auto object = config::Object<Ecn>("ecn", "Marking: 0 up to kmin, pmax at kmax, all above")
-                                 .field("enabled", &Ecn::enabled, "Mark packets")
-                                 .field("kmin", &Ecn::kmin, "Queue where marking begins",
-                                        default_text("100 KB x rate / 25 Gbit/s"), in_a_buffer())
-                                 .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
-                                        default_text("400 KB x rate / 25 Gbit/s"), in_a_buffer())
-                                 .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1))
-                                 .check([](const Ecn& ecn, const config::Node& node, config::Reader& reader) {
-                                   if (ecn.kmin && ecn.kmax && *ecn.kmin > *ecn.kmax)
-                                     reader.problem(node.find("kmin"), "kmin is above kmax",
-                                                    "marking begins at kmin and is certain at kmax");
-                                 });
+  static const auto object =
+      config::Object<Ecn>("ecn", "Marking: 0 up to kmin, pmax at kmax, all above")
+          .field("enabled", &Ecn::enabled, "Mark packets")
+          .field("kmin", &Ecn::kmin, "Queue where marking begins",
+                 default_text("100 KB x rate / 25 Gbit/s, kmax where that is less"), in_a_buffer())
+          .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
+                 default_text("400 KB x rate / 25 Gbit/s, kmin where that is more"), in_a_buffer())
+          .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1))
+          .check([](const Ecn& ecn, const config::Node& node, config::Reader& reader) {
+            if (ecn.kmin && ecn.kmax && *ecn.kmin > *ecn.kmax)
+              reader.problem(node.find("kmin"), "kmin is above kmax",
+                             "marking begins at kmin and is certain at kmax");
+          });
   return object;
 }
 const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
