@@ -13,20 +13,39 @@ namespace topsim::network::packet {
 namespace {
 using topology::LinkKind;
 
-// Where the topology's routes are single paths, packets cannot choose.
+const char* routing_of(PathChoice path) {
+  switch (path) {
+    case PathChoice::flow_hash:
+    case PathChoice::flowlet:
+      return "ecmp";
+    case PathChoice::destination:
+      return "static";
+    case PathChoice::spray:
+      return "spray";
+    case PathChoice::adaptive:
+      return "adaptive";
+  }
+  throw InternalError("unknown path choice");
+}
+
+// Where the topology's routes are single paths, packets cannot choose, and the routes are those of its
+// routing.
 void refuse_another_routing(const topology::Topology& topology, PathChoice path) {
   const bool single =
       topology.routing == topology::Routing::static_ || topology.routing == topology::Routing::ecmp;
-  if (!single || path == PathChoice::flow_hash || path == PathChoice::destination) return;
+  if (!single || path == usual_path(topology.routing)) return;
+  const bool fixed = path == PathChoice::flow_hash || path == PathChoice::destination;
   Problem problem;
   problem.path = "network.packet.path";
   problem.message =
-      fmt::format("packets cannot choose their path: the fabric's routing is {}, one path a connection",
-                  name_of(topology.routing));
-  problem.help =
-      fmt::format("give topology.fabric.routing as {}, too", path == PathChoice::spray     ? "spray"
-                                                             : path == PathChoice::flowlet ? "ecmp"
-                                                                                           : "adaptive");
+      fixed
+          ? fmt::format(
+                "packets take the paths of the fabric's routing, which is {}: one {}",
+                name_of(topology.routing),
+                topology.routing == topology::Routing::ecmp ? "a connection, by its hash" : "a destination")
+          : fmt::format("packets cannot choose their path: the fabric's routing is {}, one path a connection",
+                        name_of(topology.routing));
+  problem.help = fmt::format("give topology.fabric.routing as {}, too", routing_of(path));
   throw ConfigError({problem});
 }
 
@@ -77,6 +96,7 @@ BytesPerSecond wire_rate(const topology::Link& link, const Framing& framing) {
 Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   Graph graph;
   graph.devices = static_cast<std::uint32_t>(topology.devices().size());
+  graph.infiniband = topology.fabric_is_infiniband;
   for (std::uint32_t d = 0; d < graph.devices; ++d)
     graph.buffers.push_back(topology.facts_of(DeviceId(d)).buffer);
   const auto links = topology.links();
@@ -96,7 +116,6 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     port.cables = link.count;
     // The link's latency contains one figure per switch passed, as routes count it; the base latency of a
     // message contains what lies before and behind.
-  graph.infiniband = topology.fabric_is_infiniband;
     if (port.framed) port.latency = link.latency;
     port.flow_control = FlowControl::credit;
     if (port.framed) port.flow_control = spec.flow_control_on(link.kind == LinkKind::infiniband);
