@@ -175,6 +175,20 @@ TEST(VirtualLanes, OfTheLowTableAreNotStarvedUnderAHighLimit) {
       run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
 }
+
+// A high limit of 0 lets one packet of the high table go before the low table has its turn (IBTA 7.6.9): half
+// of C each, in turn.
+TEST(VirtualLanes, OfBothTablesTakeTurnsUnderAHighLimitOfZero) {
+  PacketSpec spec = deep_lanes(2);
+  spec.lanes.high_priority = 0b10;
+  spec.lanes.high_limit = 0;
+  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
+  const Outcome outcome =
+      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+  EXPECT_NEAR(gbit(outcome.flows[0]), kC / 2, 0.02 * kC);
+  EXPECT_NEAR(gbit(outcome.flows[1]), kC / 2, 0.02 * kC);
+}
+
 // A buffer of nine packets (65 blocks each) behind links of 5 us. A packet takes P = 82.44 ns. The switch
 // sends nine packets and then waits: their blocks come back 5 us + P + 5 us after each began to leave. So
 // packet 90, the ninth of the tenth nine, leaves the switch at 5 us + 9 (10 us + P) + 8 P, and has arrived

@@ -157,9 +157,10 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   Port& port = ports[p];
   const unsigned high = candidates & (static_cast<unsigned>(spec.lanes.high_priority) << 1U);
   // The entry of class 0, which has no weight, counts the bytes that the high table sent since the last low
-  // packet.
+  // packet. With a limit of 0 one packet goes before the low table has its turn.
   std::int64_t& spent = arbiter_[p * settings.classes];
-  const bool allowed = spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096;
+  const std::int64_t limit = std::max(spec.lanes.high_limit * std::int64_t{4096}, std::int64_t{1});
+  const bool allowed = spec.lanes.high_limit == 255 || spent < limit;
   if (high != 0 && (allowed || high == candidates)) {
     candidates = high;
   } else {

@@ -220,7 +220,8 @@ struct VirtualLanes {
   std::optional<Bytes> buffer;
   std::vector<int> weight;  // low table, by lane, in 64-byte units [IBTA]; 64 where it says nothing
   int high_priority = 0;    // bit mask of lanes in the high table
-  int high_limit = 255;  // x 4 KiB that the high table may send before one low packet; 255: no limit [IBTA]
+  // x 4 KiB that the high table may send before one low packet; 0: one packet, 255: no limit [IBTA]
+  int high_limit = 255;
 };
 
 // Bytes of such a buffer. Times in seconds; packet: with its header.
