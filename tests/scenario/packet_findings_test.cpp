@@ -57,6 +57,15 @@ TEST(PacketFindings, KeysOfEthernetOnInfinibandAreSaid) {
               HasSubstr("mtu is 9000 B, and InfiniBand's packets carry 256"));
 }
 
+// [DCQCN]: the sender cuts on every notification, and the receiver spaces them.
+TEST(PacketFindings, APeriodOfCutsUnderThePapersRulesIsSaid) {
+  const std::string period = "congestion_control.dcqcn.decrease_period";
+  EXPECT_THAT(words(kRoce, {R"(congestion_control.dcqcn={"rules": "paper", "decrease_period": "1 ms"})"}),
+              HasSubstr(period + " changes nothing: by the paper's rules"));
+  EXPECT_THAT(words(kRoce, {R"(congestion_control.dcqcn={"rules": "paper"})"}), Not(HasSubstr(period)));
+  EXPECT_THAT(words(kRoce, {period + "=1 ms"}), Not(HasSubstr(period)));
+}
+
 TEST(PacketFindings, KeysOfInfinibandAndOfWhatDoesNotRunAreSaidOnEthernet) {
   EXPECT_THAT(words(kRoce, {"virtual_lanes.buffer=64 KiB"}),
               HasSubstr("virtual_lanes.buffer changes nothing"));

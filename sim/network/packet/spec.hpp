@@ -99,7 +99,7 @@ struct Dcqcn {
   double g = 1 - 1019.0 / 1024;
   // connectx: alpha update; paper: decay when no CNP came (55 us).
   Duration alpha_period = std::chrono::microseconds(1);
-  Duration decrease_period = std::chrono::microseconds(4);    // connectx: a cut at most this often
+  Duration decrease_period = std::chrono::microseconds(4);    // connectx alone: a cut at most this often
   Duration increase_period = std::chrono::microseconds(300);  // timer T of rate increase
   Bytes byte_counter{32767};                                  // B of rate increase; 0: none
   int threshold = 1;                                          // F: fast-recovery stages

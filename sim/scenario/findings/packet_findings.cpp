@@ -164,6 +164,11 @@ class Check {
       if (each.kind != congestion_)
         idle(std::string("congestion_control.") + each.key, "the congestion control that runs is " + running,
              fmt::format("\"congestion_control\": {{\"name\": \"{}\"}} runs it", each.key));
+    const packet::Dcqcn& dcqcn = spec_.congestion_control.dcqcn;
+    if (congestion_ == Kind::dcqcn && dcqcn.rules == packet::Dcqcn::Rules::paper &&
+        dcqcn.decrease_period != packet::Dcqcn::of(dcqcn.parameters).decrease_period)
+      idle("congestion_control.dcqcn.decrease_period", "by the paper's rules every notification is a cut",
+           "cnp_interval is the time between notifications; \"rules\": \"connectx\" has a period of cuts");
     if (congestion_ != Kind::dcqcn && congestion_ != Kind::dctcp)
       idle("ecn",
            running == "none" ? "no congestion control heeds marks here"

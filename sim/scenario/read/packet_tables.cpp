@@ -104,7 +104,8 @@ const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
                  default_text("paper with its rules, else connectx"), parameter_names())
           .field("g", &Dcqcn::g, "Gain of alpha", between(0, 1))
           .field("alpha_period", &Dcqcn::alpha_period, "Between updates of alpha", positive())
-          .field("decrease_period", &Dcqcn::decrease_period, "Shortest time between two cuts", positive())
+          .field("decrease_period", &Dcqcn::decrease_period,
+                 "Under connectx' rules: shortest time between two cuts", positive())
           .field("increase_period", &Dcqcn::increase_period, "Timer of rate increase", positive())
           .field("byte_counter", &Dcqcn::byte_counter, "Bytes between rate increases; 0: none")
           .field("threshold", &Dcqcn::threshold, "Fast-recovery stages")
