@@ -193,12 +193,17 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
                  default_text("64"), config::list_of(config::codec_for<int>(between(1, 255))))
           .field("high_priority", &VirtualLanes::high_priority, "Bit mask of the lanes in the high table")
           .field("high_limit", &VirtualLanes::high_limit,
-                 "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255))
+                 "x 4 KiB of the high table before one low packet; 0: one packet, 255: no limit",
+                 between(0, 255))
           .shorthand("count", config::Kind::integer)
           .check([](const VirtualLanes& lanes, const config::Node& node, config::Reader& reader) {
             if (lanes.weight.size() > static_cast<std::size_t>(lanes.count))
               reader.problem(node.find("weight"), "there are more weights than lanes",
                              fmt::format("\"count\": {} lanes; one weight a lane", lanes.count));
+            if (lanes.count < static_cast<int>(kMaxClasses) && (lanes.high_priority >> lanes.count) != 0)
+              reader.problem(node.find("high_priority"), "the mask names lanes that there are not",
+                             fmt::format("\"count\": {} lanes; bit 0 is the first: {} at most", lanes.count,
+                                         (1 << lanes.count) - 1));
           });
   return object;
 }
