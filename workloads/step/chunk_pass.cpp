@@ -32,8 +32,7 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   };
   const bool trains = !plan.inference();
   const auto predictions = [&] {
-    for (int i = 0; trains && i < predictions_of(model); ++i)
-      add(pieces.prediction_at(i), model.layers - 1);
+    for (int i = 0; trains && i < predictions_of(model); ++i) add(pieces.prediction_at(i), model.layers - 1);
   };
   if (forward_) {
     if (chunk.first) add(pieces.embedding, 0);
