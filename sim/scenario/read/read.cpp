@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/suggest.hpp"
+#include "sim/base/synonyms.hpp"
 #include "sim/config/home_of_key.hpp"
 #include "sim/scenario/read/directories.hpp"
 #include "sim/scenario/read/includable.hpp"
@@ -251,8 +252,9 @@ std::string find_scenario(const std::string& path, const config::Library& librar
         "a scenario has it as topology.node, beside its workload; topsim bench and topsim topo take "
         "a node's name");
   std::vector<std::string> known = library.names("");
-  const auto close = closest(typed.stem().string(), known);
   const bool is_name = typed.extension().empty() && !typed.has_parent_path();
+  const auto node = is_name ? same_but_for_marks(path, nodes) : std::nullopt;  // "dgx_h100"
+  const auto close = node ? std::nullopt : closest(typed.stem().string(), known);
   const std::vector<std::string> meant =
       is_name && !close ? nodes_meant(path, library) : std::vector<std::string>();
   std::error_code error;
