@@ -74,10 +74,19 @@ class="0x030000" vendor="0x10de" device="0x2684" link_speed="16 GT/s" link_width
   }
 }
 
-// NVLink SHARP came with Hopper's.
+// NVLink SHARP came with Hopper's, whose GPUs are the first with 18 links.
 TEST(Importers, AnNvswitchReducesFromHoppersOn) {
-  EXPECT_TRUE(read(kHwloc, "h100-sxm5").topology.nvlink_sharp);
-  EXPECT_FALSE(read(kHwloc, "a100-sxm4-80gb").topology.nvlink_sharp);
+  const std::string twelve =
+      "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV12\tNV12\nGPU1\tNV12\t X \tNV12\nGPU2\tNV12\tNV12\t X \n";
+  for (const std::string& text : {std::string(kHwloc), twelve}) {
+    EXPECT_TRUE(read(text, "h100-sxm5").topology.nvlink_sharp) << text;
+    EXPECT_FALSE(read(text, "a100-sxm4-80gb").topology.nvlink_sharp) << text;
+  }
+  std::string eighteen = twelve;
+  for (std::size_t at = 0; (at = eighteen.find("NV12", at)) != std::string::npos;)
+    eighteen.replace(at, 4, "NV18");
+  EXPECT_TRUE(read(eighteen, "").topology.nvlink_sharp);
+  EXPECT_FALSE(read(twelve, "").topology.nvlink_sharp);
 }
 
 // Eight channels of DDR4-3200 on AMD's Rome, 8 x 25.6 GB/s; of DDR5-4800 where the family is not told.
