@@ -205,7 +205,7 @@ Framework megatron_2025() {
   // into the buffer; "MXFP8 scaling factors are communicated with blocking NCCL collectives" (pull request
   // 1711, April 2025). Before, norms wrote into it (layernorm_linear.py: ln_out of get_ubuf_output).
   row.copies_to_buffers = true;
-  // Megatron-Bridge, recipes/deepseek/deepseek_v3.py: mtp_num_layers 1; docs/models/llm/glm45.md: one layer.
+  // Megatron-Bridge, recipes/deepseek/deepseek_v3.py: mtp_num_layers 1; its page on GLM-4.5: one layer.
   row.trains_predictions = true;
   return row;
 }
