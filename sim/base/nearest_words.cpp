@@ -7,8 +7,7 @@
 #include "sim/base/lower_case.hpp"
 
 namespace topsim {
-namespace {
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> name_parts(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : lower_case(text)) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
@@ -20,6 +19,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+namespace {
 // 1 for equal words, 0.5 if one is a prefix of the other.
 double likeness(std::string_view a, std::string_view b) {
   if (a == b) return 1;
@@ -30,10 +30,10 @@ double likeness(std::string_view a, std::string_view b) {
 std::vector<std::string> nearest_by_words(std::string_view word, std::span<const std::string> known,
                                           std::size_t most) {
   constexpr double kOfAWordMore = 0.01;
-  const std::vector<std::string> asked = words_of(word);
+  const std::vector<std::string> asked = name_parts(word);
   std::vector<std::pair<double, const std::string*>> ranked;
   for (const std::string& candidate : known) {
-    const std::vector<std::string> has = words_of(candidate);
+    const std::vector<std::string> has = name_parts(candidate);
     double shared = 0;
     for (const std::string& each : asked) {
       double best = 0;

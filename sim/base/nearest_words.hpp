@@ -9,8 +9,11 @@
 
 namespace topsim {
 
+// Runs of letters and digits, in lower case.
+[[nodiscard]] std::vector<std::string> name_parts(std::string_view name);
+
 // At most so many of the known names, those that share the most words (or beginnings of words) first; of
-// equals the shorter. Words are runs of letters and digits, capitals ignored.
+// equals the shorter. Words are name_parts().
 [[nodiscard]] std::vector<std::string> nearest_by_words(std::string_view word,
                                                         std::span<const std::string> known, std::size_t most);
 }  // namespace topsim

@@ -164,27 +164,25 @@ TEST(VirtualLanes, OfTheHighTableGoFirst) {
   EXPECT_LT(gbit(outcome.flows[0]), 0.05 * kC);
 }
 
+// Two lanes at one port, of which the second is in the high table.
+Outcome under_high_limit(int limit) {
+  PacketSpec spec = deep_lanes(2);
+  spec.lanes.high_priority = 0b10;
+  spec.lanes.high_limit = limit;
+  return run_flows(star(3, ns3_link(FlowControl::credit)),
+                   {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+}
+
 // A high limit of 1 lets the high table send 4 KiB, here four packets of 1052 B, before one of the low table:
 // the low lane gets one packet in five.
 TEST(VirtualLanes, OfTheLowTableAreNotStarvedUnderAHighLimit) {
-  PacketSpec spec = deep_lanes(2);
-  spec.lanes.high_priority = 0b10;
-  spec.lanes.high_limit = 1;
-  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
-  const Outcome outcome =
-      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
-  EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
+  EXPECT_NEAR(gbit(under_high_limit(1).flows[0]), kC / 5, 0.02 * kC);
 }
 
 // A high limit of 0 lets one packet of the high table go before the low table has its turn (IBTA 7.6.9): half
 // of C each, in turn.
 TEST(VirtualLanes, OfBothTablesTakeTurnsUnderAHighLimitOfZero) {
-  PacketSpec spec = deep_lanes(2);
-  spec.lanes.high_priority = 0b10;
-  spec.lanes.high_limit = 0;
-  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
-  const Outcome outcome =
-      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+  const Outcome outcome = under_high_limit(0);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC / 2, 0.02 * kC);
   EXPECT_NEAR(gbit(outcome.flows[1]), kC / 2, 0.02 * kC);
 }

@@ -83,8 +83,8 @@ const T& find_entry(Catalogue::Impl& catalogue, const ById<T>& entries, const ch
     help = (close.empty() ? did_you_mean(meant) : close + ';') + ' ' + help;
   else if (const std::string near = near_to(catalogue, what, id, known); !near.empty())
     help = near + (near.back() == '?' ? " " : "; ") + help;
-  else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
-    help = "nearest: " + join(near) + "; " + help;
+  else if (const auto words = nearest_by_words(id, known, kNearest); !words.empty())
+    help = "nearest: " + join(words) + "; " + help;
   else if (const auto alike = nearest_by_name(entries, id, kNearest); !alike.empty())
     help = "nearest: " + join(alike) + "; " + help;
   throw ConfigError("unknown " + std::string(what) + " \"" + std::string(id) + '"', std::move(help));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/base/nearest_words.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/base/synonyms.hpp"
 #include "topology/catalogue/said_accelerator.hpp"

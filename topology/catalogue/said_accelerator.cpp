@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/lower_case.hpp"
+#include "sim/base/nearest_words.hpp"
 #include "sim/base/take_number.hpp"
 
 namespace topsim::topology {
@@ -135,18 +136,6 @@ std::optional<int> take_count(Rest& rest) {
   return std::nullopt;
 }
 }  // namespace
-
-std::vector<std::string> name_parts(std::string_view name) {
-  std::vector<std::string> parts(1);
-  for (const char c : lower_case(name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      parts.back() += c;
-    else if (!parts.back().empty())
-      parts.emplace_back();
-  }
-  if (parts.back().empty()) parts.pop_back();
-  return parts;
-}
 
 std::optional<SaidAccelerator> said_accelerator(std::string_view name, std::span<const std::string> ids) {
   const std::vector<std::string> parts = name_parts(name);

@@ -21,7 +21,4 @@ struct SaidAccelerator {
 // none where it has none. A digit more is another chip: no H20 in "h200".
 [[nodiscard]] std::optional<SaidAccelerator> said_accelerator(std::string_view name,
                                                               std::span<const std::string> ids);
-
-// Runs of letters and digits, in lower case.
-[[nodiscard]] std::vector<std::string> name_parts(std::string_view name);
 }  // namespace topsim::topology

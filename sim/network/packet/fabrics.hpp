@@ -12,7 +12,7 @@ struct LinkFigures {
   BytesPerSecond rate{50e9};
   Duration latency = std::chrono::nanoseconds(500);  // one way, far end included
   FlowControl flow_control = FlowControl::pfc;
-  std::optional<bool> infiniband;  // as Graph::infiniband
+  std::optional<bool> infiniband{};  // as Graph::infiniband
 };
 
 struct Fabric {
